@@ -1,0 +1,121 @@
+package lab
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Kind names what happened in an [Event].
+type Kind string
+
+// The kinds of events. The caller's side and every hop record send to stop; the servers record
+// arrival to client-gone; the engine records start, done and settled.
+const (
+	Start   Kind = "start"   // an operation begins
+	Send    Kind = "send"    // a request starts at its innermost layer, even if it never leaves the host
+	Reply   Kind = "reply"   // the sender has a whole status line: Status
+	Told    Kind = "told"    // the caller has a whole answer: Order is the number in it
+	Timeout Kind = "timeout" // the sender gave up: Detail is the stage (acquire, connect, read, attempt, total)
+	Failure Kind = "failure" // the connection failed: Detail is refused, eof, reset, …
+	Retry   Kind = "retry"   // a layer decided to try again after Wait
+	Stop    Kind = "stop"    // a layer decided not to try again: Detail says why
+
+	Arrival    Kind = "arrival"     // a request reached a handler: Node
+	LookUp     Kind = "check"       // a guard looked a key up: Detail is absent, processing, done or failed
+	Claim      Kind = "claim"       // a guard tried to claim a key: Detail is won, held, done or conflict
+	Work       Kind = "work"        // processing begins
+	Commit     Kind = "commit"      // an effect became durable: Order is its number
+	Rollback   Kind = "rollback"    // a transaction was given up
+	Fault      Kind = "fault"       // an injected fault fired: Detail is kind@place
+	Answer     Kind = "answer"      // a server handed its answer to the connection: Status
+	ClientGone Kind = "client-gone" // a server found that nobody waits for its answer any more
+
+	Done    Kind = "done"    // an operation ended: Detail is the belief
+	Settled Kind = "settled" // nothing more can happen
+)
+
+// Kinds lists every kind in the order of a request's life.
+var Kinds = []Kind{
+	Start, Send, Reply, Told, Timeout, Failure, Retry, Stop,
+	Arrival, LookUp, Claim, Work, Commit, Rollback, Fault, Answer, ClientGone,
+	Done, Settled,
+}
+
+// Event is one thing that happened, where it happened. Fields that do not apply are zero and are
+// left out of the JSON form.
+type Event struct {
+	At        time.Duration // scenario time since the trial began
+	Kind      Kind
+	Operation string        // op-1, op-2, …
+	Send      string        // the path of tries: op-1/feign-retryer.2/lb.1
+	Node      string        // who recorded it: caller, a hop's name, a replica such as order-1
+	Target    string        // where a send goes
+	Status    int           // HTTP status of a reply or an answer
+	Key       string        // idempotency key, as sent or as claimed
+	Order     int64         // number of the committed order
+	Wait      time.Duration // pause before a retry
+	Remaining time.Duration // budget left at a send; 0 where no total bounds it
+	Detail    string
+}
+
+// Path returns what identifies the request that e belongs to. A send's path is unique for the
+// node that sends it.
+func (e Event) Path() string {
+	if e.Send != "" {
+		return e.Send
+	}
+	return e.Operation
+}
+
+type eventJSON struct {
+	T         int64  `json:"t_ms"`
+	Kind      Kind   `json:"kind"`
+	Operation string `json:"operation,omitempty"`
+	Send      string `json:"send,omitempty"`
+	Node      string `json:"node,omitempty"`
+	Target    string `json:"target,omitempty"`
+	Status    int    `json:"status,omitempty"`
+	Key       string `json:"key,omitempty"`
+	Order     int64  `json:"order,omitempty"`
+	Wait      *int64 `json:"wait_ms,omitempty"`
+	Remaining int64  `json:"remaining_ms,omitempty"`
+	Fired     bool   `json:"fired,omitempty"`
+	Detail    string `json:"detail,omitempty"`
+}
+
+// MarshalJSON writes e with its times in whole milliseconds of scenario time.
+func (e Event) MarshalJSON() ([]byte, error) {
+	out := eventJSON{
+		T: Millis(e.At), Kind: e.Kind, Operation: e.Operation, Send: e.Send, Node: e.Node, Target: e.Target,
+		Status: e.Status, Key: e.Key, Order: e.Order, Remaining: Millis(e.Remaining),
+		Fired: e.Kind == Fault, Detail: e.Detail,
+	}
+	if e.Kind == Retry {
+		wait := Millis(e.Wait)
+		out.Wait = &wait
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (e *Event) UnmarshalJSON(data []byte) error {
+	var in eventJSON
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	*e = Event{
+		At: FromMillis(in.T), Kind: in.Kind, Operation: in.Operation, Send: in.Send, Node: in.Node, Target: in.Target,
+		Status: in.Status, Key: in.Key, Order: in.Order, Remaining: FromMillis(in.Remaining), Detail: in.Detail,
+	}
+	if in.Wait != nil {
+		e.Wait = FromMillis(*in.Wait)
+	}
+	return nil
+}
+
+// Millis rounds d to whole milliseconds, the unit of every output: the microseconds that keep
+// independent flows apart are of no interest to a reader.
+func Millis(d time.Duration) int64 { return int64(d.Round(time.Millisecond) / time.Millisecond) }
+
+// FromMillis is the inverse of [Millis].
+func FromMillis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

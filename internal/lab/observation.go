@@ -1,0 +1,76 @@
+package lab
+
+import "time"
+
+// Belief is what a caller ends an operation with.
+type Belief string
+
+// The beliefs. A time-out after the request left the host is Unknown, never Failed.
+const (
+	OK      Belief = "ok"      // a 2xx for this intent; a replay counts
+	Failed  Belief = "failed"  // a definite refusal, or nothing ever left the host
+	Unknown Belief = "unknown" // time-out after the request left, eof, reset, 502, 504, in progress
+)
+
+// Effect is one durable order row, as the database gave it back.
+type Effect struct {
+	Order     int64         `json:"order"`         // the order's number
+	Operation string        `json:"operation"`     // which intent it belongs to
+	Send      string        `json:"send"`          // the send that made it
+	Node      string        `json:"node"`          // the replica that wrote it
+	Key       string        `json:"key,omitempty"` // idempotency key, empty where none was sent
+	Amount    int64         `json:"amount_minor"`  // in the currency's minor unit (cents)
+	Created   time.Duration `json:"-"`             // scenario time
+	CreatedMs int64         `json:"created_ms"`    // Created in whole milliseconds
+}
+
+// Outcome is how one operation ended for its caller.
+type Outcome struct {
+	Operation string
+	Belief    Belief        // empty while the operation has no outcome
+	Status    int           // of the last reply, 0 without one
+	Reason    string        // what the belief rests on: "201", "read timeout", "eof", …
+	Order     int64         // the order number that the caller was told, 0 without one
+	DoneAt    time.Duration // scenario time
+	Effects   int           // effects of this operation when its caller was done
+}
+
+// Node is one machine of a trial with what it sent and what reached it.
+type Node struct {
+	Name     string `json:"name"`
+	Role     string `json:"role"` // caller, hop or server
+	Sends    int    `json:"sends"`
+	Arrivals int    `json:"arrivals"`
+}
+
+// Store says which database held the orders, as the engine itself reports it.
+type Store struct {
+	Engine   string            `json:"engine"`  // sqlite, postgres
+	Version  string            `json:"version"` // read back from the engine
+	Mode     string            `json:"mode"`    // embedded, …
+	ChosenBy string            `json:"chosen_by"`
+	Settings map[string]string `json:"settings,omitempty"`
+}
+
+// Observation is everything that was seen in one trial. It holds no judgement and can be judged
+// again.
+type Observation struct {
+	Events   []Event   // in order of time
+	Effects  []Effect  // read by SQL when everything had settled
+	Outcomes []Outcome // one per operation
+	Nodes    []Node    // caller, hops in order, replicas
+	Faults   []FaultCount
+	Store    Store
+	Settled  time.Duration // scenario time of the last event
+	Overlap  int           // most requests that were inside processing at one instant
+	Exact    bool          // times are those of the virtual clock; on the wall clock the machine has a part in them
+	Broken   string        // why the lab itself could not finish the trial; empty when it did
+	Defect   bool          // Broken is a fault of the lab's own code: a panic, a disagreement of the clocks
+}
+
+// FaultCount says how often a configured fault fired.
+type FaultCount struct {
+	Name  string // kind@place, with its position when there are several
+	Node  string // where it is configured
+	Fired int
+}

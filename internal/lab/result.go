@@ -1,0 +1,159 @@
+package lab
+
+// Verdict is what a trial comes to. Its zero value is Inconclusive, so that nothing is green
+// because nobody looked.
+type Verdict int
+
+// The verdicts.
+const (
+	Inconclusive  Verdict = iota // what the file injects did not take place, or the lab broke
+	AsExpected                   // every check held
+	NotAsExpected                // a check did not hold
+	Measured                     // no check to hold or not
+)
+
+var verdictNames = [...]string{"inconclusive", "as_expected", "not_as_expected", "measured"}
+
+// String returns the verdict's name in JSON.
+func (v Verdict) String() string { return verdictNames[v] }
+
+// MarshalText writes the verdict's name.
+func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText reads a verdict's name; an unknown one is inconclusive.
+func (v *Verdict) UnmarshalText(text []byte) error {
+	*v = Inconclusive
+	for i, name := range verdictNames {
+		if name == string(text) {
+			*v = Verdict(i)
+		}
+	}
+	return nil
+}
+
+// Counts are the numbers of one trial. Sends come from the caller, arrivals from the last server,
+// effects from the database.
+type Counts struct {
+	Operations            int   `json:"operations"`
+	Wanted                int   `json:"wanted"`
+	Sends                 int   `json:"sends"`
+	Arrivals              int   `json:"arrivals"`
+	Effects               int   `json:"effects"`
+	EffectsWhenCallerDone int   `json:"effects_when_caller_done"`
+	Duplicates            int   `json:"duplicates"`     // effects above wanted
+	Lost                  int   `json:"lost"`           // operations believed ok with too few effects
+	FalseFailures         int   `json:"false_failures"` // operations believed failed though an effect exists
+	Late                  int   `json:"late"`           // effects after the caller was done
+	Amount                int64 `json:"amount_minor"`   // sum of the effects' amounts
+}
+
+// Beliefs counts the operations by what their callers believe.
+type Beliefs struct {
+	OK      int `json:"ok"`
+	Failed  int `json:"failed"`
+	Unknown int `json:"unknown"`
+}
+
+// Check is one thing that was demanded of a trial.
+type Check struct {
+	Kind     string   `json:"kind"` // premise, expect or invariant
+	Name     string   `json:"name"` // effects, belief, … or the expression
+	Expected string   `json:"expected"`
+	Actual   string   `json:"actual"`
+	Held     bool     `json:"held"`
+	File     string   `json:"file,omitempty"` // where the demand stands
+	Line     int      `json:"line,omitempty"`
+	Column   int      `json:"column,omitempty"`
+	Evidence []string `json:"evidence,omitempty"` // the events it rests on, at most a few
+}
+
+// Result is one judged trial.
+type Result struct {
+	Scenario      string   `json:"scenario"`
+	Configuration string   `json:"configuration"`
+	ID            string   `json:"id"`
+	Seed          int64    `json:"seed"`
+	Counts        Counts   `json:"counts"`
+	Amplification float64  `json:"amplification"` // arrivals ÷ operations
+	Beliefs       Beliefs  `json:"beliefs"`
+	Reasons       []string `json:"belief_reasons"` // one per operation, in order: "read timeout", "201", …
+	CallerDoneMs  int64    `json:"caller_done_ms"`
+	SettledMs     int64    `json:"settled_ms"`
+	Verdict       Verdict  `json:"verdict"`
+	Why           string   `json:"why,omitempty"` // why a trial is inconclusive
+	Defect        bool     `json:"defect,omitempty"`
+	Store         *Store   `json:"store,omitempty"` // only where it is not the run's
+	Nodes         []Node   `json:"nodes"`
+	Checks        []Check  `json:"checks"`
+	Orders        []Effect `json:"orders"`
+	Events        []Event  `json:"events"`
+}
+
+// Skip is a scenario or configuration that was not run, with the reason.
+type Skip struct {
+	Scenario string `json:"scenario"`
+	ID       string `json:"id,omitempty"`
+	Reason   string `json:"reason"`
+}
+
+// Summary counts results by verdict.
+type Summary struct {
+	AsExpected    int `json:"as_expected"`
+	NotAsExpected int `json:"not_as_expected"`
+	Inconclusive  int `json:"inconclusive"`
+	Measured      int `json:"measured"`
+	Skipped       int `json:"skipped"`
+}
+
+// ScenarioInfo is what a report says of a scenario beside its numbers.
+type ScenarioInfo struct {
+	Name   string `json:"name"`
+	Title  string `json:"title"`
+	Family string `json:"family"`
+	Lesson string `json:"lesson"`
+	// Shown is one or two sentences that say what the numbers came to.
+	Shown    string   `json:"shown"`
+	Next     string   `json:"next,omitempty"`     // the scenario to try after this one
+	Currency string   `json:"currency,omitempty"` // symbol before amounts; empty where amounts teach nothing
+	Begin    string   `json:"begin,omitempty"`    // time of day of scenario time zero, hh:mm:ss.mmm, where one is given
+	Baseline string   `json:"baseline,omitempty"` // id of the configuration that the others are compared with
+	Focus    string   `json:"focus,omitempty"`    // id of the configuration whose timeline is drawn
+	Notes    []string `json:"notes,omitempty"`
+}
+
+// Tool names the program that made a document.
+type Tool struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// RunInfo is what was asked for.
+type RunInfo struct {
+	ID    string  `json:"id"` // digest of what was asked for: the same run has the same id
+	Seed  int64   `json:"seed"`
+	Clock string  `json:"clock"` // virtual or wall
+	Speed float64 `json:"speed"` // scenario seconds per real second; 0 on the virtual clock
+	Store Store   `json:"store"`
+	// Interrupted is set when the run was stopped before its end; the results are those that
+	// were complete by then.
+	Interrupted bool `json:"interrupted,omitempty"`
+}
+
+// Document is one run's outcome: what every report format is a view of.
+type Document struct {
+	Schema        string         `json:"schema"`         // always "retrylab.result"
+	SchemaVersion string         `json:"schema_version"` // additive within a major
+	Tool          Tool           `json:"tool"`
+	Run           RunInfo        `json:"run"`
+	Scenarios     []ScenarioInfo `json:"scenarios"`
+	Results       []Result       `json:"results"`
+	Skipped       []Skip         `json:"skipped"`
+	Summary       Summary        `json:"summary"`
+	ExitCode      int            `json:"exit_code"`
+}
+
+// The identity of a result document.
+const (
+	ResultSchema        = "retrylab.result"
+	ResultSchemaVersion = "1.0.0"
+)

@@ -1,0 +1,40 @@
+package lab
+
+// What the lab's own caller and service say to each other over HTTP, beside an ordinary order. A
+// foreign client need not know any of it.
+const (
+	HeaderOperation = "Retrylab-Operation" // the intent a request belongs to
+	HeaderSend      = "Retrylab-Send"      // the path of tries that sent it
+	HeaderKey       = "Idempotency-Key"
+	HeaderReplayed  = "Idempotent-Replayed" // "true" on an answer that was stored before
+
+	OrderPath  = "/orders"
+	HealthPath = "/healthz"
+
+	// The types of application/problem+json answers that a caller tells apart.
+	ProblemInProgress = "urn:retrylab:problem:in-progress"  // the first request with this key is at work
+	ProblemConflict   = "urn:retrylab:problem:key-conflict" // the key was used for another request
+	ProblemInjected   = "urn:retrylab:problem:injected"     // a status that a fault answered
+	ProblemInvalid    = "urn:retrylab:problem:invalid"      // a request that is no order
+	ProblemUpstream   = "urn:retrylab:problem:upstream"     // a hop got no answer from behind it
+	ProblemStore      = "urn:retrylab:problem:store"        // the database failed
+)
+
+// OrderRequest is the body of an order; a request without a body carries the same as a query.
+type OrderRequest struct {
+	Item   string `json:"item"`
+	Amount int64  `json:"amount_minor"`
+}
+
+// OrderReply is the body of an order's answer.
+type OrderReply struct {
+	Order  int64  `json:"order"`
+	Status string `json:"status"`
+}
+
+// Problem is the body of an answer that refuses, as RFC 9457 has it.
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+}

@@ -1,0 +1,233 @@
+package vtime
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+)
+
+// Loopback is a [Network] of TCP connections on the loopback interface, for
+// the wall clock. In a bubble it would stop the time: a goroutine that waits
+// for a socket counts as one that can run.
+//
+// Each listener has a port that the system chose. Dial to a host where nothing
+// listens touches no socket, since no port is certain to be free: the error is
+// made here, after that of the system.
+type Loopback struct {
+	done chan struct{} // closed by Close
+
+	mu        sync.Mutex
+	closed    bool
+	listeners map[string]*tcpListener
+	dark      map[string]bool
+	open      map[*tcpConn]bool // both ends; true for those of the listening side
+	serving   int               // how many of them are of the listening side
+}
+
+// NewLoopback returns a network without hosts.
+func NewLoopback() *Loopback {
+	return &Loopback{
+		done:      make(chan struct{}),
+		listeners: make(map[string]*tcpListener),
+		dark:      make(map[string]bool),
+		open:      make(map[*tcpConn]bool),
+	}
+}
+
+// Listen implements [Network].
+func (n *Loopback) Listen(host string) (net.Listener, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.closed:
+		return nil, hostError("listen", host, net.ErrClosed)
+	case n.listeners[host] != nil:
+		return nil, hostError("listen", host, errInUse)
+	}
+	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return nil, err
+	}
+	n.listeners[host] = &tcpListener{TCPListener: l, network: n, host: host}
+	return n.listeners[host], nil
+}
+
+// Dial implements [Network]. It does not use the id.
+func (n *Loopback) Dial(ctx context.Context, host, _ string) (net.Conn, error) {
+	if ctx.Err() != nil {
+		return nil, hostError("dial", host, ended(ctx))
+	}
+	n.mu.Lock()
+	l, dark, closed := n.listeners[host], n.dark[host], n.closed
+	if l != nil && !dark {
+		l.dialled++
+	}
+	n.mu.Unlock()
+	switch {
+	case closed:
+		return nil, hostError("dial", host, net.ErrClosed)
+	case dark:
+		select {
+		case <-ctx.Done():
+			return nil, hostError("dial", host, ended(ctx))
+		case <-n.done:
+			return nil, hostError("dial", host, net.ErrClosed)
+		}
+	case l == nil:
+		return nil, hostError("dial", host, errRefused)
+	}
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp4", l.Addr().String())
+	if err == nil {
+		tracked, err := n.track(c.(*net.TCPConn), nil)
+		if err != nil {
+			return nil, hostError("dial", host, err)
+		}
+		return tracked, nil
+	}
+	n.mu.Lock()
+	l.dialled--
+	n.mu.Unlock()
+	if opErr, ok := errors.AsType[*net.OpError](err); ok && ctx.Err() != nil {
+		opErr.Err = ended(ctx)
+	}
+	return nil, err
+}
+
+// Blackhole implements [Network].
+func (n *Loopback) Blackhole(host string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dark[host] = true
+}
+
+// Busy implements [Network]. A Dial under way counts as a connection, since it
+// may be accepted before it has returned.
+func (n *Loopback) Busy() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.serving > 0 {
+		return true
+	}
+	for _, l := range n.listeners {
+		if l.dialled > l.accepted {
+			return true
+		}
+	}
+	return false
+}
+
+// Close implements [Network].
+func (n *Loopback) Close() error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil
+	}
+	n.closed = true
+	close(n.done)
+	var closers []interface{ Close() error }
+	for _, l := range n.listeners {
+		closers = append(closers, l)
+	}
+	for c := range n.open {
+		closers = append(closers, c)
+	}
+	n.mu.Unlock()
+	var errs []error
+	for _, c := range closers {
+		// An owner may have been faster.
+		if err := c.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// track counts an end of a connection and returns it, or closes it if the
+// network has closed meanwhile. The listener is that which accepted the
+// connection, or nil for the end that dialled.
+func (n *Loopback) track(tcp *net.TCPConn, l *tcpListener) (net.Conn, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		tcp.Close()
+		return nil, net.ErrClosed
+	}
+	c := &tcpConn{TCPConn: tcp, network: n}
+	n.open[c] = l != nil
+	if l != nil {
+		l.accepted++
+		n.serving++
+	}
+	return c, nil
+}
+
+// hostError returns the error of an operation on a host that has no port.
+func hostError(op, host string, err error) error {
+	return &net.OpError{Op: op, Net: "tcp", Addr: hostAddr(host), Err: err}
+}
+
+// A hostAddr is the address of a host that has no port.
+type hostAddr string
+
+func (hostAddr) Network() string  { return "tcp" }
+func (a hostAddr) String() string { return string(a) }
+
+// A tcpListener is the listener of a host in a Loopback.
+type tcpListener struct {
+	*net.TCPListener
+	network *Loopback
+	host    string
+
+	// Guarded by network.mu. What was dialled and not accepted is forgotten
+	// with the listener, when the system resets it.
+	dialled, accepted int
+}
+
+// Accept implements [net.Listener].
+func (l *tcpListener) Accept() (net.Conn, error) {
+	tcp, err := l.AcceptTCP()
+	if err != nil {
+		return nil, err
+	}
+	c, err := l.network.track(tcp, l)
+	if err != nil {
+		return nil, hostError("accept", l.host, err)
+	}
+	return c, nil
+}
+
+// Close implements [net.Listener].
+func (l *tcpListener) Close() error {
+	n := l.network
+	n.mu.Lock()
+	if n.listeners[l.host] == l {
+		delete(n.listeners, l.host)
+	}
+	n.mu.Unlock()
+	return l.TCPListener.Close()
+}
+
+// A tcpConn is one end of a connection in a Loopback.
+type tcpConn struct {
+	*net.TCPConn
+	network *Loopback
+}
+
+// Close implements [net.Conn].
+func (c *tcpConn) Close() error {
+	defer c.network.disconnected(c)
+	return c.TCPConn.Close()
+}
+
+// disconnected counts an end that was closed. It may be called again.
+func (n *Loopback) disconnected(c *tcpConn) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.open[c] {
+		n.serving--
+	}
+	delete(n.open, c)
+}

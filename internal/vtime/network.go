@@ -1,0 +1,84 @@
+package vtime
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"syscall"
+)
+
+// A Network is what the machines of a trial are connected by. Hosts are names
+// without a port. All methods may be called by several goroutines.
+//
+// The connections of both networks have, beside the methods of [net.Conn], the
+// methods SetLinger and CloseWrite of [net.TCPConn], and break as TCP does on
+// Linux:
+//
+//   - Close tells the peer that no more data comes: it reads what was sent and
+//     then [io.EOF]. Close after SetLinger(0), or with data unread, is a reset:
+//     the peer reads what was sent and then gets [syscall.ECONNRESET].
+//   - What is sent to an end that is closed is answered with a reset. After a
+//     peer's Close the first write may therefore succeed; later ones fail with
+//     [syscall.EPIPE], and reads go on returning [io.EOF].
+//   - After CloseWrite an end writes no more (EPIPE) but still reads.
+//   - On an end's own closed side everything fails with [net.ErrClosed], and
+//     after a deadline with [os.ErrDeadlineExceeded].
+//
+// All errors but io.EOF are wrapped in [*net.OpError].
+type Network interface {
+	// Listen returns the listener of a host. A host has one at a time; it may
+	// have another after the first is closed. Connections which are dialled
+	// and not yet accepted when a listener closes are reset.
+	Listen(host string) (net.Listener, error)
+
+	// Dial connects to a host. The id names the connection: a machine on the
+	// virtual clock derives from it, and from the seed, how long data takes.
+	// The error wraps [syscall.ECONNREFUSED] if nothing listens; if ctx ends
+	// first it wraps [context.Cause] of it, and is a time-out in the sense of
+	// [net.Error] if it was a deadline that ended ctx.
+	Dial(ctx context.Context, host, id string) (net.Conn, error)
+
+	// Blackhole makes a host swallow what is sent to connect to it: from now
+	// on Dial to it waits until its context ends. What is connected stays so.
+	Blackhole(host string)
+
+	// Busy reports whether there is a connection, established by Dial, that
+	// the listening side has not yet accepted and closed. While there is, a
+	// server can still do something, even if every caller has gone.
+	Busy() bool
+
+	// Close closes every listener and both ends of every connection, and ends
+	// every Dial. Afterwards Listen and Dial fail with [net.ErrClosed].
+	Close() error
+}
+
+var (
+	_ Network = (*Memory)(nil)
+	_ Network = (*Loopback)(nil)
+)
+
+// errInUse is the cause of a second Listen for one host.
+var errInUse = os.NewSyscallError("bind", syscall.EADDRINUSE)
+
+// errRefused is the cause of a Dial to a host where nothing listens.
+var errRefused = os.NewSyscallError("connect", syscall.ECONNREFUSED)
+
+// A dialError is the cause of a Dial that the end of its context has ended.
+type dialError struct {
+	cause   error
+	timeout bool
+}
+
+// ended returns the error of an operation given up because ctx has ended.
+func ended(ctx context.Context) error {
+	return &dialError{
+		cause:   context.Cause(ctx),
+		timeout: errors.Is(ctx.Err(), context.DeadlineExceeded),
+	}
+}
+
+func (e *dialError) Error() string   { return e.cause.Error() }
+func (e *dialError) Unwrap() error   { return e.cause }
+func (e *dialError) Timeout() bool   { return e.timeout }
+func (e *dialError) Temporary() bool { return e.timeout }
