@@ -1,0 +1,268 @@
+package caller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"retrylab/caller/policy"
+	"retrylab/internal/lab"
+	"retrylab/internal/vtime"
+)
+
+// Config says how a machine sends.
+type Config struct {
+	Node     string
+	Seed     int64
+	Clock    *vtime.Clock
+	Network  vtime.Network
+	Record   func(lab.Event)
+	Targets  []string // the hosts behind it, in order
+	Timeouts Timeouts
+	Layers   []policy.Layer // outermost first
+	Pool     int            // connections that may be open at once; 0 for no limit
+	Idle     int            // connections that have served a request when the first send starts
+}
+
+// Chain is the layers of a machine over its transport.
+type Chain struct {
+	config    Config
+	transport *transport
+	outermost http.RoundTripper
+}
+
+// NewChain builds the layers. Close ends what it opens.
+func NewChain(c Config) *Chain {
+	t := newTransport(c)
+	return &Chain{config: c, transport: t, outermost: wrap(t, c)}
+}
+
+// Warm opens the idle connections that the configuration asks for.
+func (c *Chain) Warm(ctx context.Context) error {
+	return c.transport.warm(ctx, c.config.Targets, c.config.Idle)
+}
+
+// Close closes the connections that are idle.
+func (c *Chain) Close() { c.transport.close() }
+
+// Forward sends a request that came from elsewhere: its method, its content as it came, its keys.
+// The error is an [*Error].
+func (c *Chain) Forward(ctx context.Context, trip Trip, method string, content []byte, keys []string) (*http.Response, error) {
+	trip.payload = forwarded{body: content, values: keys}
+	return c.roundTrip(ctx, trip, method)
+}
+
+func (c *Chain) roundTrip(ctx context.Context, trip Trip, method string) (*http.Response, error) {
+	trip.Targets = c.config.Targets
+	if trip.left == nil {
+		trip.left = &atomic.Bool{}
+	}
+	cancel := func() {}
+	if c.config.Timeouts.Total > 0 {
+		ctx, cancel = c.config.Clock.WithTimeout(ctx, c.config.Timeouts.Total, totalLimit)
+	}
+	req, err := http.NewRequestWithContext(trip.with(ctx), method, "http://"+c.config.Targets[0]+lab.OrderPath, nil)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("make a request: %w", err)
+	}
+	resp, err := c.outermost.RoundTrip(req)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp.Body = &closer{ReadCloser: resp.Body, cancels: []func(){cancel}}
+	return resp, nil
+}
+
+// forwarded is the payload of a hop: what it was given.
+type forwarded struct {
+	body   []byte
+	values []string
+}
+
+func (f forwarded) number() int               { return 1 }
+func (f forwarded) content(int) []byte        { return f.body }
+func (f forwarded) keys(string, int) []string { return f.values }
+
+// Habits are how a caller makes its requests.
+type Habits struct {
+	Method      string
+	Body        policy.Body
+	Key         string // none, operation, attempt, content, appended or server
+	Changing    bool   // each send of an operation carries another amount
+	Amount      int64  // minor units
+	Concurrency int    // sends of one operation side by side
+	Stagger     time.Duration
+}
+
+// Caller performs operations.
+type Caller struct {
+	*Chain
+	habits Habits
+	group  *vtime.Group
+}
+
+// New returns a caller that performs operations through a chain of layers. The goroutines of an
+// operation's sends side by side run in group.
+func New(c Config, h Habits, group *vtime.Group) *Caller {
+	return &Caller{Chain: NewChain(c), habits: h, group: group}
+}
+
+// Place performs one operation and returns how it ended for the caller: the best of its sends
+// side by side.
+func (c *Caller) Place(ctx context.Context, operation string) lab.Outcome {
+	order := &order{habits: c.habits, seed: c.config.Seed, operation: operation}
+	if c.habits.Concurrency == 1 {
+		return c.side(ctx, order, operation)
+	}
+	outcomes := make([]lab.Outcome, c.habits.Concurrency)
+	var sides sync.WaitGroup
+	for i := range outcomes {
+		sides.Add(1)
+		c.group.Go(func() {
+			defer sides.Done()
+			path := operation + "/side." + strconv.Itoa(i+1)
+			start := time.Duration(i)*c.habits.Stagger + Offset(c.config.Seed, path)
+			if c.config.Clock.Sleep(ctx, start) != nil {
+				outcomes[i] = lab.Outcome{Operation: operation}
+				return
+			}
+			outcomes[i] = c.side(ctx, order, path)
+		})
+	}
+	sides.Wait()
+	return best(outcomes)
+}
+
+// Offset is the moment, below a tenth of a millisecond, by which a flow starts late, so that no
+// two independent ones ever act in one instant.
+func Offset(seed int64, flow string) time.Duration {
+	return time.Duration(lab.Draw(seed, flow, "offset") * float64(100*time.Microsecond))
+}
+
+// best is the outcome of an operation with several sends side by side: that of the one that knows
+// most. Its end is the end of the last.
+func best(outcomes []lab.Outcome) lab.Outcome {
+	rank := map[lab.Belief]int{lab.OK: 3, lab.Unknown: 2, lab.Failed: 1}
+	out := outcomes[0]
+	for _, o := range outcomes[1:] {
+		done := max(out.DoneAt, o.DoneAt)
+		if rank[o.Belief] > rank[out.Belief] {
+			out = o
+		}
+		out.DoneAt = done
+	}
+	return out
+}
+
+// side sends the order once through all layers and makes up the caller's mind.
+func (c *Caller) side(ctx context.Context, o *order, path string) lab.Outcome {
+	left := &atomic.Bool{}
+	trip := Trip{Operation: o.operation, Path: path, Body: c.habits.Body, payload: o, left: left}
+	out := lab.Outcome{Operation: o.operation}
+	resp, err := c.roundTrip(ctx, trip, c.habits.Method)
+	var content []byte
+	if err == nil {
+		content, err = io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+		resp.Body.Close()
+	}
+	out.DoneAt = c.config.Clock.Now()
+	if err != nil {
+		e := asError(err)
+		out.Belief, out.Reason = lab.Unknown, words(e.Failure)
+		if !left.Load() {
+			out.Belief = lab.Failed
+		}
+		return out
+	}
+	out.Status = resp.StatusCode
+	out.Belief, out.Reason = believe(resp, content)
+	if out.Belief == lab.OK {
+		var reply lab.OrderReply
+		if json.Unmarshal(content, &reply) == nil {
+			out.Order = reply.Order
+		}
+		c.config.Record(lab.Event{Kind: lab.Told, Operation: o.operation, Send: path, Node: c.config.Node, Status: out.Status, Order: out.Order})
+	}
+	return out
+}
+
+// believe is what a caller makes of an answer.
+func believe(resp *http.Response, content []byte) (lab.Belief, string) {
+	status := strconv.Itoa(resp.StatusCode)
+	switch {
+	case resp.StatusCode < 300 && resp.Header.Get(lab.HeaderReplayed) != "":
+		return lab.OK, status + " replay"
+	case resp.StatusCode < 300:
+		return lab.OK, status
+	case resp.StatusCode == http.StatusBadGateway, resp.StatusCode == http.StatusGatewayTimeout:
+		// A gateway that got no answer knows no more than the caller.
+		return lab.Unknown, status
+	case resp.StatusCode == http.StatusConflict:
+		var p lab.Problem
+		if json.Unmarshal(content, &p) == nil && p.Type == lab.ProblemInProgress {
+			return lab.Unknown, status + " in progress"
+		}
+	}
+	return lab.Failed, status
+}
+
+// words names a failure as reports do.
+func words(f policy.Failure) string { return strings.ReplaceAll(string(f), "-", " ") }
+
+// order is the payload of an operation: what its sends carry.
+type order struct {
+	habits    Habits
+	seed      int64
+	operation string
+	sends     atomic.Int64
+}
+
+func (o *order) number() int { return int(o.sends.Add(1)) }
+
+func (o *order) content(n int) []byte {
+	amount := o.habits.Amount
+	if o.habits.Changing {
+		amount += int64(n-1) * 100
+	}
+	if o.habits.Body == policy.NoBody {
+		return []byte(url.Values{"item": {"book"}, "amount_minor": {strconv.FormatInt(amount, 10)}}.Encode())
+	}
+	body, _ := json.Marshal(lab.OrderRequest{Item: "book", Amount: amount})
+	return body
+}
+
+// keys returns the idempotency keys of the n-th send.
+func (o *order) keys(path string, n int) []string {
+	switch o.habits.Key {
+	case "operation":
+		return []string{o.key(o.operation)}
+	case "attempt":
+		return []string{o.key(path)}
+	case "content":
+		return []string{o.key(string(o.content(n)))}
+	case "appended":
+		// An interceptor that adds a header on every attempt, to a request that keeps them: the
+		// third carries three values.
+		var keys []string
+		for i := range n {
+			keys = append(keys, o.key(o.operation+"#"+strconv.Itoa(i+1)))
+		}
+		return keys
+	}
+	return nil
+}
+
+// key derives a key from what it stands for.
+func (o *order) key(of string) string {
+	return fmt.Sprintf("%08x", uint32(lab.Draw(o.seed, "key", of)*(1<<32)))
+}

@@ -1,0 +1,364 @@
+package caller
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"retrylab/caller/policy"
+	"retrylab/internal/lab"
+	"retrylab/internal/vtime"
+)
+
+// transport sends requests with a real [http.Transport], one connection each, and records every
+// send where it starts and where it ends.
+//
+// It dials itself and hands the connection over, so that pool, connect and read time-outs are
+// told apart, and so that net/http never reuses a connection of its own: on a broken reused one
+// it would send again by itself (shouldRetryRequest in net/http's transport.go), and that resend
+// is a layer to be counted, not an accident.
+type transport struct {
+	node     string
+	clock    *vtime.Clock
+	network  vtime.Network
+	record   func(lab.Event)
+	timeouts Timeouts
+	pool     chan struct{} // a token for each open connection; nil for no limit
+	http     *http.Transport
+
+	mu   sync.Mutex
+	idle map[string][]net.Conn // by host: connections that have served a request
+}
+
+func newTransport(c Config) *transport {
+	t := &transport{node: c.Node, clock: c.Clock, network: c.Network, record: c.Record, timeouts: c.Timeouts, idle: map[string][]net.Conn{}}
+	if c.Pool > 0 {
+		t.pool = make(chan struct{}, c.Pool)
+	}
+	t.http = &http.Transport{
+		DisableKeepAlives:  true,
+		DisableCompression: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return ctx.Value(connKey{}).(net.Conn), nil
+		},
+	}
+	return t
+}
+
+type connKey struct{}
+
+// warm opens n connections, to the hosts in turn, and has each serve one request, so that the
+// sends to come find connections that were in use before.
+func (t *transport) warm(ctx context.Context, hosts []string, n int) error {
+	for i := range n {
+		host := hosts[i%len(hosts)]
+		conn, err := t.network.Dial(ctx, host, fmt.Sprintf("%s>%s warm-%d", t.node, host, i+1))
+		if err != nil {
+			return fmt.Errorf("open an idle connection to %s: %w", host, err)
+		}
+		req, err := http.NewRequest(http.MethodGet, "http://"+host+lab.HealthPath, nil)
+		if err != nil {
+			return err
+		}
+		if err := req.Write(conn); err != nil {
+			return fmt.Errorf("use a connection to %s: %w", host, err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), req)
+		if err != nil {
+			return fmt.Errorf("use a connection to %s: %w", host, err)
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			return fmt.Errorf("use a connection to %s: %w", host, err)
+		}
+		t.idle[host] = append(t.idle[host], conn)
+	}
+	return nil
+}
+
+// close closes the idle connections.
+func (t *transport) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, idle := range t.idle {
+		for _, c := range idle {
+			c.Close()
+		}
+	}
+	clear(t.idle)
+}
+
+// RoundTrip sends req once. Every error is an [*Error].
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	trip := TripOf(req.Context())
+	s := &send{transport: t, trip: trip, target: trip.Targets[0], outer: req.Context(), number: trip.payload.number()}
+	s.ctx, s.cancel = req.Context(), func() {}
+	if t.timeouts.Attempt > 0 {
+		s.ctx, s.cancel = t.clock.WithTimeout(s.outer, t.timeouts.Attempt, attemptLimit)
+	}
+	req, keys := s.prepare(req)
+	first := ""
+	if len(keys) > 0 {
+		first = keys[0]
+	}
+	t.record(s.event(lab.Event{Kind: lab.Send, Target: s.target, Key: first, Remaining: remaining(s.outer, t.clock)}))
+	resp, err := s.do(req)
+	if err != nil {
+		s.end()
+		return nil, err
+	}
+	resp.Body = &body{ReadCloser: resp.Body, send: s}
+	return resp, nil
+}
+
+// remaining is what is left of the limits above a send, 0 where nothing bounds it.
+func remaining(ctx context.Context, clock *vtime.Clock) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	return time.Duration(float64(time.Until(deadline)) * clock.Speed())
+}
+
+// send is one request on its way.
+type send struct {
+	transport *transport
+	trip      Trip
+	target    string
+	number    int             // of the operation's sends, from 1
+	outer     context.Context // the limits of the layers above
+	ctx       context.Context // those and the attempt's own
+	cancel    func()
+	conn      *conn
+	pooled    bool // holds a token of the pool
+	once      sync.Once
+}
+
+// prepare gives the request its target, its content and its names.
+func (s *send) prepare(req *http.Request) (*http.Request, []string) {
+	req = req.Clone(s.ctx)
+	req.URL.Scheme, req.URL.Host, req.Host = "http", s.target, s.target
+	req.Header.Set(lab.HeaderOperation, s.trip.Operation)
+	req.Header.Set(lab.HeaderSend, s.trip.Path)
+	content := s.trip.payload.content(s.number)
+	if s.trip.Body == policy.NoBody {
+		req.URL.RawQuery = string(content)
+		req.Body, req.ContentLength = http.NoBody, 0
+	} else {
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(content)), int64(len(content))
+		if s.trip.Body == policy.Chunked {
+			req.ContentLength = -1
+		}
+	}
+	keys := s.trip.payload.keys(s.trip.Path, s.number)
+	req.Header[lab.HeaderKey] = keys
+	if len(keys) == 0 {
+		req.Header.Del(lab.HeaderKey)
+	}
+	// net/http could send a request again that has a GetBody; this one is sent once.
+	req.GetBody = nil
+	return req, keys
+}
+
+func (s *send) do(req *http.Request) (*http.Response, error) {
+	if err := s.acquire(); err != nil {
+		return nil, err
+	}
+	if err := s.connect(); err != nil {
+		return nil, err
+	}
+	s.trip.left.Store(true)
+	resp, err := s.transport.http.RoundTrip(req.WithContext(context.WithValue(s.ctx, connKey{}, net.Conn(s.conn))))
+	if err != nil {
+		return nil, s.fail(err, false)
+	}
+	s.transport.record(s.event(lab.Event{Kind: lab.Reply, Status: resp.StatusCode, Target: s.target}))
+	return resp, nil
+}
+
+// acquire waits for a connection of the pool.
+func (s *send) acquire() error {
+	t := s.transport
+	if t.pool == nil {
+		return nil
+	}
+	ctx, cancel := s.ctx, func() {}
+	expired := &limit{"acquire"}
+	if t.timeouts.Acquire > 0 {
+		ctx, cancel = t.clock.WithTimeout(s.ctx, t.timeouts.Acquire, expired)
+	}
+	defer cancel()
+	select {
+	case t.pool <- struct{}{}:
+		s.pooled = true
+		return nil
+	case <-ctx.Done():
+	}
+	if s.ctx.Err() == nil {
+		t.record(s.event(lab.Event{Kind: lab.Timeout, Detail: "acquire"}))
+		return &Error{Failure: policy.AcquireTimeout, Target: s.target, Err: expired}
+	}
+	return s.fail(context.Cause(s.ctx), false)
+}
+
+// connect takes an idle connection or opens a new one.
+func (s *send) connect() error {
+	t := s.transport
+	t.mu.Lock()
+	if idle := t.idle[s.target]; len(idle) > 0 {
+		c := idle[len(idle)-1]
+		t.idle[s.target] = idle[:len(idle)-1]
+		t.mu.Unlock()
+		s.conn = &conn{Conn: c, clock: t.clock, read: t.timeouts.Read, reused: true}
+		return nil
+	}
+	t.mu.Unlock()
+	ctx, cancel := s.ctx, func() {}
+	expired := &limit{"connect"}
+	if t.timeouts.Connect > 0 {
+		ctx, cancel = t.clock.WithTimeout(s.ctx, t.timeouts.Connect, expired)
+	}
+	defer cancel()
+	c, err := t.network.Dial(context.WithValue(ctx, tripKey{}, s.trip), s.target, s.transport.node+">"+s.target+" "+s.trip.Path)
+	switch {
+	case err == nil:
+		s.conn = &conn{Conn: c, clock: t.clock, read: t.timeouts.Read}
+		return nil
+	case s.ctx.Err() != nil:
+		return s.fail(context.Cause(s.ctx), false)
+	case ctx.Err() != nil:
+		t.record(s.event(lab.Event{Kind: lab.Timeout, Detail: "connect"}))
+		return &Error{Failure: policy.ConnectTimeout, Target: s.target, Err: expired}
+	}
+	t.record(s.event(lab.Event{Kind: lab.Failure, Detail: string(policy.Refused)}))
+	return &Error{Failure: policy.Refused, Target: s.target, Err: err}
+}
+
+// fail records why the send ended and returns it. The limits come first: when one of them has
+// ended the context, the connection's own error is only a consequence.
+func (s *send) fail(err error, inBody bool) *Error {
+	e := &Error{InBody: inBody, Target: s.target, Err: err}
+	if s.conn != nil {
+		e.Reused = s.conn.reused
+	}
+	var expired *limit
+	switch {
+	case s.ctx.Err() != nil && errors.As(context.Cause(s.ctx), &expired):
+		e.Failure = policy.AttemptTimeout
+		if s.outer.Err() != nil {
+			e.Failure = policy.TotalTimeout
+		}
+		s.transport.record(s.event(lab.Event{Kind: lab.Timeout, Detail: expired.stage}))
+		return e
+	case s.ctx.Err() != nil:
+		e.Failure, e.Gone = policy.TotalTimeout, true
+		s.transport.record(s.event(lab.Event{Kind: lab.Failure, Detail: "cancelled"}))
+		return e
+	}
+	cause := err
+	if s.conn != nil {
+		if c := s.conn.cause(); c != nil {
+			cause = c
+		}
+	}
+	switch {
+	case errors.Is(cause, os.ErrDeadlineExceeded):
+		e.Failure = policy.ReadTimeout
+		s.transport.record(s.event(lab.Event{Kind: lab.Timeout, Detail: "read"}))
+		return e
+	case errors.Is(cause, syscall.ECONNRESET), errors.Is(cause, syscall.EPIPE):
+		e.Failure = policy.Reset
+	case errors.Is(cause, io.EOF), errors.Is(cause, io.ErrUnexpectedEOF):
+		e.Failure = policy.EOF
+	default:
+		e.Failure = policy.Malformed
+	}
+	s.transport.record(s.event(lab.Event{Kind: lab.Failure, Detail: string(e.Failure)}))
+	return e
+}
+
+// end gives back what the send holds.
+func (s *send) end() {
+	s.once.Do(func() {
+		s.cancel()
+		if s.conn != nil {
+			s.conn.Close()
+		}
+		if s.pooled {
+			<-s.transport.pool
+		}
+	})
+}
+
+func (s *send) event(e lab.Event) lab.Event {
+	e.Operation, e.Send, e.Node = s.trip.Operation, s.trip.Path, s.transport.node
+	return e
+}
+
+// body is an answer's body; its end is the end of the send.
+type body struct {
+	io.ReadCloser
+	send *send
+}
+
+// Read reads the body. An error but io.EOF is an [*Error].
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = b.send.fail(err, true)
+	}
+	return n, err
+}
+
+// Close ends the send.
+func (b *body) Close() error {
+	err := b.ReadCloser.Close()
+	b.send.end()
+	return err
+}
+
+// conn is a connection that waits no longer than the read time-out for each piece of an answer,
+// as real clients' read time-outs do, and remembers what ended it: net/http wraps and rewords the
+// errors of a connection.
+type conn struct {
+	net.Conn
+	clock  *vtime.Clock
+	read   time.Duration
+	reused bool
+
+	mu    sync.Mutex
+	ended error
+}
+
+// Read reads with a deadline of its own.
+func (c *conn) Read(p []byte) (int, error) {
+	if c.read > 0 {
+		if err := c.Conn.SetReadDeadline(c.clock.Deadline(c.read)); err != nil {
+			return 0, err
+		}
+	}
+	n, err := c.Conn.Read(p)
+	if err != nil {
+		c.mu.Lock()
+		if c.ended == nil && !errors.Is(err, net.ErrClosed) {
+			c.ended = err
+		}
+		c.mu.Unlock()
+	}
+	return n, err
+}
+
+// cause returns the first error of a read, nil when none failed.
+func (c *conn) cause() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
+}

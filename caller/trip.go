@@ -1,0 +1,105 @@
+// Package caller is the sending side: retry layers as net/http middleware around pure policies, a
+// transport whose every send is counted, and a caller that performs operations through them and
+// ends each with a belief. A hop uses the same layers and transport for what it sends on. The
+// package knows nothing of scenarios, and meets a server only over HTTP.
+package caller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"retrylab/caller/policy"
+)
+
+// Trip is what travels with a request down the layers: who sends it, by which path of tries, and
+// where it may go.
+type Trip struct {
+	Operation string
+	Path      string   // the path of tries so far: op-1/feign-retryer.2
+	Targets   []string // the hosts it may go to, in order; a layer that balances leaves one
+	Body      policy.Body
+
+	// Gone reports that whoever asked for the request has left, where the sender notices; nil
+	// where nobody can.
+	Gone func() bool
+
+	payload payload
+	left    *atomic.Bool // something of it may have left the host
+}
+
+// payload makes what a send carries: the body or query, and the idempotency keys.
+type payload interface {
+	number() int // of a new send, from 1
+	content(n int) []byte
+	keys(path string, n int) []string
+}
+
+type tripKey struct{}
+
+// with returns ctx with t in it.
+func (t Trip) with(ctx context.Context) context.Context { return context.WithValue(ctx, tripKey{}, t) }
+
+// TripOf returns the trip that a request, or its dialling of a connection, belongs to.
+func TripOf(ctx context.Context) Trip {
+	t, _ := ctx.Value(tripKey{}).(Trip)
+	return t
+}
+
+// step is the trip as the n-th try of a layer goes on with it.
+func (t Trip) step(layer string, n int) Trip {
+	t.Path = fmt.Sprintf("%s/%s.%d", t.Path, layer, n)
+	return t
+}
+
+// Error is a try that ended without a whole answer.
+type Error struct {
+	Failure policy.Failure
+	InBody  bool   // the status and the headers had arrived
+	Reused  bool   // the connection had served a request before
+	Target  string // the host it was sent to
+	Gone    bool   // it was given up because whoever asked for it had left
+	Err     error
+}
+
+// Error says what failed, in the words of reports.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s from %s", e.Failure, e.Target)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// NoUpstream is the failure of a hop that has no server left to send to.
+const NoUpstream policy.Failure = "no-live-upstream"
+
+// limit is the cause of a context that ended because its time was over.
+type limit struct{ stage string }
+
+func (l *limit) Error() string { return l.stage + " time-out" }
+
+var (
+	attemptLimit = &limit{"attempt"} // of one send
+	totalLimit   = &limit{"total"}   // over all layers
+)
+
+// Timeouts are the separate limits of a sender, in scenario time; zero is none.
+type Timeouts struct {
+	Acquire time.Duration // for a free connection of the pool
+	Connect time.Duration // for a connection
+	Read    time.Duration // longest silence between two reads
+	Attempt time.Duration // one send, from its start to its whole answer
+	Total   time.Duration // all layers and tries
+}
+
+// asError returns the [*Error] in err. Every error of a trip is one; another is a defect of the
+// lab's own.
+func asError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	panic(fmt.Sprintf("caller: an error without a failure: %v", err))
+}
