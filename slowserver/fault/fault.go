@@ -1,0 +1,139 @@
+// Package fault names the defects that an order service can be given, by their place around the
+// commit and by what they do. It says what may be written down; the service plays it. It knows
+// nothing of scenarios, callers or clocks.
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Place is where a fault strikes in the life of a request.
+type Place string
+
+// The places, in the order of a request's life.
+const (
+	AtConnect    Place = "connect"       // before there is a connection
+	BeforeGuard  Place = "before-guard"  // the request has been read, nothing has been looked up
+	AfterClaim   Place = "after-claim"   // the guard let the request through, work has not begun
+	BeforeCommit Place = "before-commit" // work is done, nothing is durable
+	AfterCommit  Place = "after-commit"  // the effect is durable, nobody has been told
+	InReply      Place = "in-reply"      // the answer is being written
+)
+
+// Places lists every place.
+var Places = []Place{AtConnect, BeforeGuard, AfterClaim, BeforeCommit, AfterCommit, InReply}
+
+// Settings is a fault as a scenario file writes it.
+type Settings struct {
+	At         Place         `yaml:"at" doc:"where it strikes: connect, before-guard, after-claim, before-commit, after-commit or in-reply"`
+	Do         string        `yaml:"do" doc:"what it does: delay, close, reset, status, lose, dribble, refuse or blackhole"`
+	Arrivals   []int         `yaml:"arrivals" doc:"the arrivals it strikes, counted from 1 over all replicas; all of them when absent"`
+	Replicas   []int         `yaml:"replicas" doc:"the replicas it strikes, counted from 1; all of them when absent"`
+	Delay      time.Duration `yaml:"delay" doc:"delay: how long"`
+	Status     int           `yaml:"status" doc:"status: the HTTP status that is answered, 400 to 599"`
+	RetryAfter string        `yaml:"retry-after" doc:"status: the value of the Retry-After header, as it goes over the wire"`
+	Chunks     int           `yaml:"chunks" doc:"dribble: into how many chunks the answer is cut"`
+	ChunkSize  int           `yaml:"chunk-size" doc:"dribble: bytes in a chunk"`
+	Pause      time.Duration `yaml:"pause" doc:"dribble: silence before each chunk"`
+}
+
+// Name returns what the fault is called in events and reports: reset@after-commit.
+func (s Settings) Name() string { return fmt.Sprintf("%s@%s", s.Do, s.At) }
+
+// Strikes reports whether the fault is meant for the n-th arrival (from 1) at a replica (from 1).
+func (s Settings) Strikes(arrival, replica int) bool {
+	return (len(s.Arrivals) == 0 || slices.Contains(s.Arrivals, arrival)) &&
+		(len(s.Replicas) == 0 || slices.Contains(s.Replicas, replica))
+}
+
+// Wanted is how often the fault must fire for a trial to count: once for each arrival it names,
+// else once.
+func (s Settings) Wanted() int { return max(1, len(s.Arrivals)) }
+
+// Kind is one thing that a fault can do.
+type Kind struct {
+	Name   string
+	Doc    string
+	Places []Place  // where it can strike
+	Takes  []string // the settings it needs, by their names in a file
+}
+
+// Handling is everything from the first look at a request to its answer.
+var handling = []Place{BeforeGuard, AfterClaim, BeforeCommit, AfterCommit, InReply}
+
+// Kinds lists what a fault can do.
+var Kinds = []Kind{
+	{Name: "delay", Doc: "waits, then goes on", Places: handling, Takes: []string{"delay"}},
+	{Name: "close", Doc: "closes the connection and gives the request up", Places: handling},
+	{Name: "reset", Doc: "resets the connection and gives the request up", Places: handling},
+	{Name: "status", Doc: "answers a status of its own and gives the request up", Places: handling, Takes: []string{"status", "retry-after"}},
+	{Name: "lose", Doc: "never answers and keeps the connection open until the client leaves", Places: []Place{AfterCommit, InReply}},
+	{Name: "dribble", Doc: "writes the answer in chunks, with silence before each", Places: []Place{InReply}, Takes: []string{"chunks", "chunk-size", "pause"}},
+	{Name: "refuse", Doc: "refuses connections", Places: []Place{AtConnect}},
+	{Name: "blackhole", Doc: "never answers a connection attempt", Places: []Place{AtConnect}},
+}
+
+// Find returns the kind of that name.
+func Find(name string) (Kind, bool) {
+	i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return Kinds[i], true
+}
+
+// Problem is what is wrong with a fault: the setting, why, and what would be right.
+type Problem struct{ Field, What, Hint string }
+
+// Check returns the first thing that is wrong with s, nil when it can be played.
+func (s Settings) Check() *Problem {
+	kind, ok := Find(s.Do)
+	if !ok {
+		var names []string
+		for _, k := range Kinds {
+			names = append(names, k.Name)
+		}
+		return &Problem{"do", fmt.Sprintf("unknown fault %q", s.Do), "one of: " + strings.Join(names, ", ")}
+	}
+	if !slices.Contains(kind.Places, s.At) {
+		return &Problem{"at", fmt.Sprintf("%s cannot strike at %q", s.Do, s.At), "it strikes at: " + placeList(kind.Places)}
+	}
+	set := map[string]bool{
+		"delay": s.Delay != 0, "status": s.Status != 0, "retry-after": s.RetryAfter != "",
+		"chunks": s.Chunks != 0, "chunk-size": s.ChunkSize != 0, "pause": s.Pause != 0,
+	}
+	for _, name := range []string{"delay", "status", "retry-after", "chunks", "chunk-size", "pause"} {
+		switch takes := slices.Contains(kind.Takes, name); {
+		case set[name] && !takes:
+			return &Problem{name, fmt.Sprintf("%s means nothing to the fault %s", name, s.Do), ""}
+		case takes && !set[name] && name != "retry-after":
+			return &Problem{"do", fmt.Sprintf("the fault %s needs %s", s.Do, name), ""}
+		}
+	}
+	if s.Do == "status" && (s.Status < 400 || s.Status > 599) {
+		return &Problem{"status", fmt.Sprintf("%d is no error status", s.Status), "400 to 599"}
+	}
+	if s.Chunks > 10_000 || s.ChunkSize > 1<<20 {
+		return &Problem{"chunks", "an answer has at most 10000 chunks of 1 MiB", ""}
+	}
+	for _, n := range append(slices.Clone(s.Arrivals), s.Replicas...) {
+		if n < 1 {
+			return &Problem{"arrivals", "arrivals and replicas are counted from 1", ""}
+		}
+	}
+	if s.At == AtConnect && len(s.Arrivals) > 0 {
+		return &Problem{"arrivals", "a fault at connect comes before there is an arrival", "name replicas instead"}
+	}
+	return nil
+}
+
+func placeList(places []Place) string {
+	var names []string
+	for _, p := range places {
+		names = append(names, string(p))
+	}
+	return strings.Join(names, ", ")
+}
