@@ -1,0 +1,217 @@
+// Package scenarios holds the catalogue, one YAML file per scenario, and what a scenario is: the
+// strict decoder, and the plan that turns a file into trials. It is data: it runs nothing, judges
+// nothing and prints nothing.
+package scenarios
+
+import (
+	"reflect"
+	"time"
+
+	"retrylab/caller/policy"
+	"retrylab/slowserver/fault"
+	"retrylab/slowserver/guard"
+)
+
+// Setup is what is run: operations, caller, hops and server. Durations are scenario time.
+type Setup struct {
+	Operations  int           `yaml:"operations" doc:"how many intents, 1 to 10000"`
+	Interval    time.Duration `yaml:"interval" doc:"time from one operation to the next"`
+	Concurrency int           `yaml:"concurrency" doc:"sends of one operation side by side, each through all layers"`
+	Stagger     time.Duration `yaml:"stagger" doc:"time from one of them to the next"`
+	Amount      Money         `yaml:"amount" doc:"amount of each order, in major units"`
+	Caller      Caller        `yaml:"caller" doc:"the sending side"`
+	Hops        []Hop         `yaml:"hops" doc:"gateways and services between caller and server, in order"`
+	Server      Server        `yaml:"server" doc:"the order service"`
+	Premises    []Demand      `yaml:"premises" doc:"what must have taken place for a trial to count, beside the faults"`
+}
+
+// Timeouts are the separate limits of a sender; zero is none.
+type Timeouts struct {
+	Acquire time.Duration `yaml:"acquire" doc:"wait for a free connection of the pool"`
+	Connect time.Duration `yaml:"connect" doc:"wait for a connection"`
+	Read    time.Duration `yaml:"read" doc:"longest silence between two reads; not a total"`
+	Attempt time.Duration `yaml:"attempt" doc:"limit of one send, from its start to its whole answer"`
+	Total   time.Duration `yaml:"total" doc:"limit over all layers and tries"`
+}
+
+// Caller is the sending side.
+type Caller struct {
+	Name       string            `yaml:"name" doc:"what the caller is called in reports"`
+	Method     string            `yaml:"method" doc:"HTTP method of the order: POST, GET, PUT, DELETE, PATCH or HEAD"`
+	Body       policy.Body       `yaml:"body" doc:"how the body is sent: none, buffered, fixed or chunked (streamed)"`
+	Content    string            `yaml:"content" doc:"what later sends of an operation carry: same, or changing (another amount each)"`
+	Timeouts   Timeouts          `yaml:"timeouts" doc:"limits of each send"`
+	Layers     []policy.Settings `yaml:"layers" doc:"retry layers, outermost first"`
+	Key        string            `yaml:"key" doc:"idempotency key: none, operation, attempt, content, appended (an interceptor adds one on each send) or server (the service makes its own)"`
+	Pool       int               `yaml:"pool" doc:"connections that may be open at once; no limit when absent"`
+	Connection string            `yaml:"connection" doc:"fresh (one for each send) or reused (the first sends find idle connections that served a request before)"`
+	Idle       int               `yaml:"idle" doc:"reused: how many idle connections there are at the start"`
+}
+
+// Hop is a machine between caller and server: a server and a caller in one.
+type Hop struct {
+	Name     string            `yaml:"name" doc:"what it is called in reports"`
+	Kind     string            `yaml:"kind" doc:"service (goes on when its client leaves) or nginx (gives up)"`
+	Timeouts Timeouts          `yaml:"timeouts" doc:"limits of each of its sends"`
+	Layers   []policy.Settings `yaml:"layers" doc:"its own retry layers, outermost first"`
+	StripKey bool              `yaml:"strip-key" doc:"drops the Idempotency-Key header"`
+}
+
+// Server is the order service.
+type Server struct {
+	Name         string           `yaml:"name" doc:"what its replicas are called, before their number"`
+	Processing   time.Duration    `yaml:"processing" doc:"time between the guard and the commit"`
+	Replicas     int              `yaml:"replicas" doc:"how many instances share the store"`
+	Guard        guard.Settings   `yaml:"guard" doc:"protection against duplicates"`
+	Faults       []fault.Settings `yaml:"faults" doc:"defects, by place"`
+	OnClientGone string           `yaml:"on-client-gone" doc:"finish (the default) or cancel"`
+}
+
+// Expect is what a configuration must come to. A field that is absent is not checked.
+type Expect struct {
+	Sends                 *int            `yaml:"sends" doc:"requests started by the caller's innermost layer"`
+	Arrivals              *int            `yaml:"arrivals" doc:"requests that reached the order service"`
+	Effects               *int            `yaml:"effects" doc:"orders when everything has settled"`
+	EffectsWhenCallerDone *int            `yaml:"effects-when-caller-done" doc:"orders when the caller was done"`
+	Duplicates            *int            `yaml:"duplicates" doc:"effects above wanted"`
+	Lost                  *int            `yaml:"lost" doc:"operations believed ok with too few effects"`
+	FalseFailures         *int            `yaml:"false-failures" doc:"operations believed failed though an effect exists"`
+	Late                  *int            `yaml:"late" doc:"effects after the caller was done"`
+	Amount                *Money          `yaml:"amount" doc:"sum of the orders' amounts, in major units"`
+	Belief                string          `yaml:"belief" doc:"of the one operation: ok, failed or unknown"`
+	Beliefs               *Beliefs        `yaml:"beliefs" doc:"operations by belief"`
+	Reason                string          `yaml:"reason" doc:"what the belief of the one operation rests on"`
+	Amplification         *float64        `yaml:"amplification" doc:"arrivals divided by operations"`
+	CallerDone            *time.Duration  `yaml:"caller-done" doc:"when the last operation ended"`
+	Settled               *time.Duration  `yaml:"settled" doc:"when nothing more could happen"`
+	Starts                []time.Duration `yaml:"starts" doc:"when the caller's sends began"`
+	Commits               []time.Duration `yaml:"commits" doc:"when the orders were committed"`
+	SendsBy               map[string]int  `yaml:"sends-by" doc:"sends of each machine"`
+	ArrivalsAt            map[string]int  `yaml:"arrivals-at" doc:"arrivals at each machine"`
+	Answers               map[string]int  `yaml:"answers" doc:"answers of the order service by status"`
+	OrdersTold            *int            `yaml:"orders-told" doc:"different order numbers that the caller was told"`
+	ClientsGone           *int            `yaml:"clients-gone" doc:"times that the order service found its client gone"`
+}
+
+// Beliefs counts operations by belief.
+type Beliefs struct {
+	OK      int `yaml:"ok" doc:"operations believed done"`
+	Failed  int `yaml:"failed" doc:"operations believed refused"`
+	Unknown int `yaml:"unknown" doc:"operations whose outcome the caller does not know"`
+}
+
+// Demand is an expression over a trial's counts that must be true, with the place where it stands.
+type Demand struct {
+	Expression string
+	At         Place
+}
+
+// Place is where something stands in a file.
+type Place struct {
+	File         string
+	Line, Column int
+}
+
+// header is what a file says of its scenario beside what is run.
+type header struct {
+	Name     string   `yaml:"name" doc:"the scenario's name: lower-case letters, digits and hyphens"`
+	Title    string   `yaml:"title" doc:"one line"`
+	Family   string   `yaml:"family" doc:"timeouts, layers, guards, unknown-outcomes or load"`
+	Lesson   string   `yaml:"lesson" doc:"three to ten plain sentences"`
+	Tags     []string `yaml:"tags" doc:"for run --tag"`
+	Needs    []string `yaml:"needs" doc:"stores without which it shows nothing"`
+	Clocks   []string `yaml:"clocks" doc:"clocks it can run on: virtual, wall; both when absent"`
+	Next     string   `yaml:"next" doc:"the scenario to try after this one"`
+	Currency string   `yaml:"currency" doc:"symbol before amounts; amounts are shown when it is given"`
+	Begin    string   `yaml:"begin" doc:"time of day at scenario time zero, as 14:08:33.512"`
+	Sources  []string `yaml:"sources" doc:"where its facts come from"`
+}
+
+// variant is one row of a scenario.
+type variant struct {
+	Name      string   `yaml:"name" doc:"the row's name"`
+	ID        string   `yaml:"id" doc:"the row's id; made of the name when absent"`
+	Set       sets     `yaml:"set" doc:"what differs from the scenario: path: value"`
+	Expect    *Expect  `yaml:"expect" doc:"the numbers that it must give"`
+	Invariant []Demand `yaml:"invariant" doc:"expressions that must be true whatever the numbers are"`
+}
+
+// file is a scenario file, whole.
+type file struct {
+	header
+	Setup
+	Expect    *Expect   `yaml:"expect" doc:"the numbers that it must give, where there are no variants"`
+	Invariant []Demand  `yaml:"invariant" doc:"expressions that must be true, where there are no variants"`
+	Variants  []variant `yaml:"variants" doc:"one row each, baseline first"`
+}
+
+// Scenario is a parsed file: what it says of itself, and what it takes to plan trials from it.
+type Scenario struct {
+	Name, Title, Family, Lesson string
+	Tags, Needs, Clocks         []string
+	Next, Currency, Begin       string
+	Sources                     []string
+
+	File     string // as given on the command line, or scenarios/name.yaml for a built-in one
+	Source   []byte // the file's bytes
+	Variants []Variant
+
+	tree *node
+}
+
+// Variant is one configuration of a scenario as its file names it.
+type Variant struct {
+	Name, ID string
+	Changes  []Change // what it sets, in the file's order
+	at       position
+}
+
+// Change is one path that a variant sets, with the value as written.
+type Change struct{ Path, Value string }
+
+// Trial is one configuration of a scenario, resolved and checked: all that is needed to run it
+// once and to judge what was seen.
+type Trial struct {
+	Scenario      string
+	Configuration string
+	ID            string
+	Setup         Setup
+	Layers        []policy.Layer   // the caller's, resolved
+	HopLayers     [][]policy.Layer // one list per hop
+	Expect        *Expect
+	Places        map[string]Place // where each expectation stands, by its key
+	Invariants    []Demand
+	Seed          int64
+	Begin         string
+}
+
+// Wanted is the number of effects that the user meant.
+func (t Trial) Wanted() int { return t.Setup.Operations }
+
+// Replicas lists the names of the order service's instances.
+func (s Server) ReplicaNames() []string {
+	if s.Replicas == 1 {
+		return []string{s.Name + "-1"}
+	}
+	names := make([]string, s.Replicas)
+	for i := range names {
+		names[i] = s.Name + "-" + itoa(i+1)
+	}
+	return names
+}
+
+// Position is the place of a configuration among the scenario's, from 0.
+func (s *Scenario) Position(id string) int {
+	for i, v := range s.Variants {
+		if v.ID == id {
+			return i
+		}
+	}
+	return len(s.Variants)
+}
+
+// FileType is the type of a scenario file, for the schema that is made from it.
+func FileType() reflect.Type { return reflect.TypeFor[file]() }
+
+// SetsType is the type of a variant's set.
+func SetsType() reflect.Type { return reflect.TypeFor[sets]() }
