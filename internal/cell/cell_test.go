@@ -1,0 +1,59 @@
+package cell
+
+import (
+	"os"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"retrylab/caller/preset"
+)
+
+// TestMatrix plays every cell of the facts on sockets and compares the requests that arrive with
+// those that arrived when the real layers were run.
+func TestMatrix(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../../caller/preset/testdata/retry-layers.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var facts struct {
+		Entries []struct {
+			ID     string
+			Matrix map[string]int
+		}
+	}
+	if err := yaml.UnmarshalWithOptions(data, &facts, yaml.Strict()); err != nil {
+		t.Fatal(err)
+	}
+	cells := 0
+	for _, entry := range facts.Entries {
+		for name, want := range entry.Matrix {
+			cells++
+			t.Run(entry.ID+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				play, err := preset.Cell(entry.ID, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				trial, err := Trial(name, play)
+				if err != nil {
+					t.Fatal(err)
+				}
+				obs, err := Play(t.Context(), trial)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := Requests(obs); got != want {
+					t.Errorf("%d requests reached the server, want %d", got, want)
+					for _, e := range obs.Events {
+						t.Log(e)
+					}
+				}
+			})
+		}
+	}
+	if cells < 100 {
+		t.Errorf("only %d cells were played", cells)
+	}
+}

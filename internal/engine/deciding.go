@@ -1,0 +1,277 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"retrylab/internal/lab"
+	"retrylab/scenarios"
+	"retrylab/slowserver/fault"
+)
+
+// tie is how close two events of a plan may be before they count as simultaneous: the latencies
+// and offsets that keep flows apart add up to less.
+const tie = time.Millisecond
+
+// pair is two events of a plan whose order decides what a trial comes to.
+type pair struct {
+	name  string
+	gap   time.Duration                                                  // scenario time from the one to the other, positive
+	find  func(o lab.Observation) (first, second time.Duration, ok bool) // in another observation
+	ended bool                                                           // only for the speed: slip looks at how the send ended
+}
+
+// pairs are everything that decides a trial: the deciding pairs and how each send ended.
+type pairs struct {
+	list []pair
+	plan lab.Observation
+}
+
+// deciding finds in a plan what decides it:
+//
+//   - the limit of a send against the end of the server's handling of it;
+//   - the look at a key, or its claim, against the first commit under that key;
+//   - a commit against the end of its operation, which E' depends on;
+//   - one arrival against the next, where a fault names arrivals.
+//
+// Everything else is free: twelve sends side by side come in a new order in nearly every real run,
+// so a pair names "the third look at the key", not a send.
+func deciding(t scenarios.Trial, plan lab.Observation) pairs {
+	p := pairs{plan: plan}
+	p.limits(t)
+	p.keys()
+	p.ends()
+	if slices.ContainsFunc(t.Setup.Server.Faults, func(f fault.Settings) bool { return len(f.Arrivals) > 0 }) {
+		p.arrivals(t)
+	}
+	return p
+}
+
+// closest returns the pair with the smallest gap.
+func (p pairs) closest() (pair, bool) {
+	if len(p.list) == 0 {
+		return pair{}, false
+	}
+	return slices.MinFunc(p.list, func(a, b pair) int { return cmp.Compare(a.gap, b.gap) }), true
+}
+
+// add adds a pair whose events lie at first and second in the plan. Ties are left out: what
+// happens in one instant of the plan has its order from elsewhere, or none.
+func (p *pairs) add(name string, find func(lab.Observation) (time.Duration, time.Duration, bool)) {
+	first, second, ok := find(p.plan)
+	if !ok {
+		return
+	}
+	if gap := max(second-first, first-second); gap >= tie {
+		p.list = append(p.list, pair{name: name, gap: gap, find: find})
+	}
+}
+
+// sendID names a send: paths are unique for the machine that sends.
+type sendID struct{ node, path string }
+
+// ending is how a send ended for its sender.
+type ending struct {
+	begun, at time.Duration
+	kind      lab.Kind // Timeout, Failure or Reply
+	detail    string
+}
+
+// sends returns every send with its ending.
+func sends(o lab.Observation) map[sendID]*ending {
+	out := map[sendID]*ending{}
+	for _, e := range o.Events {
+		id := sendID{e.Node, e.Send}
+		switch e.Kind {
+		case lab.Send:
+			out[id] = &ending{begun: e.At}
+		case lab.Timeout, lab.Failure, lab.Reply:
+			// A limit that ends a layer's wait is an ending of the try before it.
+			if s := out[id]; s != nil {
+				s.at, s.kind, s.detail = e.At, e.Kind, e.Detail
+			}
+		}
+	}
+	return out
+}
+
+// limits pairs the limit of each send with the end of its handling at the other side, for the
+// choice of a speed. Whether the one came before the other is seen from how the send ended.
+func (p *pairs) limits(t scenarios.Trial) {
+	handled := map[sendID]time.Duration{} // by target and path: the last thing that happened there
+	targets := map[sendID]string{}
+	limit := map[string]time.Duration{t.Setup.Caller.Name: shortest(t.Setup.Caller.Timeouts)}
+	for _, h := range t.Setup.Hops {
+		limit[h.Name] = shortest(h.Timeouts)
+	}
+	for _, e := range p.plan.Events {
+		switch e.Kind {
+		case lab.Send:
+			targets[sendID{e.Node, e.Send}] = e.Target
+		case lab.Arrival, lab.Commit, lab.Answer, lab.ClientGone, lab.Fault:
+			handled[sendID{e.Node, e.Send}] = e.At
+		}
+	}
+	for id, s := range sends(p.plan) {
+		end, arrived := handled[sendID{targets[id], id.path}]
+		gap := time.Duration(0)
+		switch {
+		case s.kind == lab.Timeout && arrived:
+			gap = max(end-s.at, s.at-end)
+		case s.kind != lab.Timeout && limit[id.node] > 0:
+			gap = s.begun + limit[id.node] - s.at
+		}
+		if gap >= tie {
+			p.list = append(p.list, pair{name: fmt.Sprintf("the time-out of %s and its answer", id.path), gap: gap, ended: true})
+		}
+	}
+	slices.SortFunc(p.list, func(a, b pair) int { return cmp.Compare(a.name, b.name) })
+}
+
+// shortest is the shorter of the limits on the answer of one send, 0 for none.
+func shortest(t scenarios.Timeouts) time.Duration {
+	if t.Read == 0 || t.Attempt > 0 && t.Attempt < t.Read {
+		return t.Attempt
+	}
+	return t.Read
+}
+
+// keyTimes are the times of the looks at a key, and of its first commit.
+func keyTimes(o lab.Observation, key string) (looks []time.Duration, commit time.Duration, committed bool) {
+	var winner string
+	for _, e := range o.Events {
+		if e.Kind == lab.Commit && e.Key == key && !committed {
+			commit, committed, winner = e.At, true, e.Send
+		}
+	}
+	for _, e := range o.Events {
+		if (e.Kind == lab.LookUp || e.Kind == lab.Claim) && e.Key == key && e.Send != winner {
+			looks = append(looks, e.At)
+		}
+	}
+	return looks, commit, committed
+}
+
+// keys pairs each look at a key with the first commit under it.
+func (p *pairs) keys() {
+	var keys []string
+	for _, e := range p.plan.Events {
+		if e.Kind == lab.Commit && e.Key != "" && !slices.Contains(keys, e.Key) {
+			keys = append(keys, e.Key)
+		}
+	}
+	for _, key := range keys {
+		looks, _, _ := keyTimes(p.plan, key)
+		for i := range looks {
+			p.add(fmt.Sprintf("look %d at key %s and its commit", i+1, key), func(o lab.Observation) (time.Duration, time.Duration, bool) {
+				looks, commit, ok := keyTimes(o, key)
+				if !ok || i >= len(looks) {
+					return 0, 0, false
+				}
+				return looks[i], commit, true
+			})
+		}
+	}
+}
+
+// ends pairs each commit of an operation with its end.
+func (p *pairs) ends() {
+	for _, outcome := range p.plan.Outcomes {
+		op := outcome.Operation
+		times := func(o lab.Observation) (commits []time.Duration, done time.Duration) {
+			for _, e := range o.Events {
+				switch {
+				case e.Operation != op:
+				case e.Kind == lab.Commit:
+					commits = append(commits, e.At)
+				case e.Kind == lab.Done:
+					done = e.At
+				}
+			}
+			return commits, done
+		}
+		commits, _ := times(p.plan)
+		for i := range commits {
+			p.add(fmt.Sprintf("commit %d of %s and the end of its caller", i+1, op), func(o lab.Observation) (time.Duration, time.Duration, bool) {
+				commits, done := times(o)
+				if i >= len(commits) {
+					return 0, 0, false
+				}
+				return commits[i], done, true
+			})
+		}
+	}
+}
+
+// arrivals pairs each arrival at the order service with the next one.
+func (p *pairs) arrivals(t scenarios.Trial) {
+	servers := t.Setup.Server.ReplicaNames()
+	at := func(o lab.Observation, path string) (time.Duration, bool) {
+		for _, e := range o.Events {
+			if e.Kind == lab.Arrival && e.Send == path && slices.Contains(servers, e.Node) {
+				return e.At, true
+			}
+		}
+		return 0, false
+	}
+	var before string
+	for _, e := range p.plan.Events {
+		if e.Kind != lab.Arrival || !slices.Contains(servers, e.Node) {
+			continue
+		}
+		if first, second := before, e.Send; first != "" {
+			p.add(fmt.Sprintf("the arrivals of %s and %s", first, second), func(o lab.Observation) (time.Duration, time.Duration, bool) {
+				a, okA := at(o, first)
+				b, okB := at(o, second)
+				return a, b, okA && okB
+			})
+		}
+		before = e.Send
+	}
+}
+
+// slip says what did not take place in o as planned, or "": a timer that fired where none was to
+// fire, or the other way round, or two deciding events that came nearer to each other than half
+// of their gap.
+func (p pairs) slip(t scenarios.Trial, o lab.Observation) string {
+	if o.Broken != "" {
+		return o.Broken
+	}
+	seen := sends(o)
+	for id, planned := range sends(p.plan) {
+		s := seen[id]
+		if s != nil && (s.kind == lab.Timeout) != (planned.kind == lab.Timeout) {
+			return fmt.Sprintf("%s ended with %s at %s, planned was %s at %s", id.path, ended(s), s.at.Round(time.Millisecond), ended(planned), planned.at.Round(time.Millisecond))
+		}
+	}
+	for _, pair := range p.list {
+		if pair.ended {
+			continue
+		}
+		first, second, _ := pair.find(p.plan)
+		a, b, ok := pair.find(o)
+		planned, got := second-first, b-a
+		if planned < 0 {
+			planned, got = -planned, -got
+		}
+		if !ok {
+			continue // something before it went another way: that pair tells
+		}
+		if got < planned/2 {
+			return fmt.Sprintf("%s came %s apart, planned were %s", pair.name, got.Round(time.Millisecond), planned.Round(time.Millisecond))
+		}
+	}
+	return ""
+}
+
+func ended(s *ending) string {
+	if s.kind == lab.Timeout {
+		return s.detail + " time-out"
+	}
+	if s.kind == "" {
+		return "nothing"
+	}
+	return string(s.kind)
+}

@@ -1,0 +1,270 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"retrylab/internal/lab"
+	"retrylab/scenarios"
+)
+
+// tolerance is what a time may be off by: outputs round to the millisecond.
+const tolerance = time.Millisecond
+
+// expectation is one key of a scenario's expect: what it asks for and what was seen.
+type expectation struct {
+	name string
+	// compare returns what was expected and what was seen; asked is false where the file does
+	// not ask for it.
+	compare  func(e *scenarios.Expect, v view) (expected, actual string, held, asked bool)
+	evidence []lab.Kind
+}
+
+// expectations lists every key of [scenarios.Expect]; a test holds the two lists together.
+var expectations = []expectation{
+	number("sends", func(e *scenarios.Expect) *int { return e.Sends }, func(v view) int { return v.result.Counts.Sends }, lab.Send),
+	number("arrivals", func(e *scenarios.Expect) *int { return e.Arrivals }, func(v view) int { return v.result.Counts.Arrivals }, lab.Arrival),
+	number("effects", func(e *scenarios.Expect) *int { return e.Effects }, func(v view) int { return v.result.Counts.Effects }, lab.Commit),
+	number("effects-when-caller-done", func(e *scenarios.Expect) *int { return e.EffectsWhenCallerDone }, func(v view) int { return v.result.Counts.EffectsWhenCallerDone }, lab.Commit, lab.Done),
+	number("duplicates", func(e *scenarios.Expect) *int { return e.Duplicates }, func(v view) int { return v.result.Counts.Duplicates }, lab.Commit),
+	number("lost", func(e *scenarios.Expect) *int { return e.Lost }, func(v view) int { return v.result.Counts.Lost }, lab.Commit, lab.Done),
+	number("false-failures", func(e *scenarios.Expect) *int { return e.FalseFailures }, func(v view) int { return v.result.Counts.FalseFailures }, lab.Commit, lab.Done),
+	number("late", func(e *scenarios.Expect) *int { return e.Late }, func(v view) int { return v.result.Counts.Late }, lab.Commit, lab.Done),
+	number("orders-told", func(e *scenarios.Expect) *int { return e.OrdersTold }, view.ordersTold, lab.Told),
+	number("clients-gone", func(e *scenarios.Expect) *int { return e.ClientsGone }, view.clientsGone, lab.ClientGone),
+	{
+		name: "amount",
+		compare: func(e *scenarios.Expect, v view) (string, string, bool, bool) {
+			if e.Amount == nil {
+				return "", "", false, false
+			}
+			want, got := int64(*e.Amount), v.result.Counts.Amount
+			return money(want), money(got), want == got, true
+		},
+		evidence: []lab.Kind{lab.Commit},
+	},
+	{
+		name: "belief",
+		compare: func(e *scenarios.Expect, v view) (string, string, bool, bool) {
+			got := string(v.obs.Outcomes[0].Belief)
+			return e.Belief, got, e.Belief == got, e.Belief != ""
+		},
+		evidence: []lab.Kind{lab.Done},
+	},
+	{
+		name: "beliefs",
+		compare: func(e *scenarios.Expect, v view) (string, string, bool, bool) {
+			if e.Beliefs == nil {
+				return "", "", false, false
+			}
+			want, got := lab.Beliefs(*e.Beliefs), v.result.Beliefs
+			return beliefs(want), beliefs(got), want == got, true
+		},
+		evidence: []lab.Kind{lab.Done},
+	},
+	{
+		name: "reason",
+		compare: func(e *scenarios.Expect, v view) (string, string, bool, bool) {
+			got := v.obs.Outcomes[0].Reason
+			return e.Reason, got, e.Reason == got, e.Reason != ""
+		},
+		evidence: []lab.Kind{lab.Timeout, lab.Failure, lab.Reply},
+	},
+	{
+		name: "amplification",
+		compare: func(e *scenarios.Expect, v view) (string, string, bool, bool) {
+			if e.Amplification == nil {
+				return "", "", false, false
+			}
+			want, got := *e.Amplification, v.result.Amplification
+			return decimal(want), decimal(got), want-got < 0.001 && got-want < 0.001, true
+		},
+		evidence: []lab.Kind{lab.Arrival},
+	},
+	moment("caller-done", func(e *scenarios.Expect) *time.Duration { return e.CallerDone }, view.callerDone, lab.Done),
+	moment("settled", func(e *scenarios.Expect) *time.Duration { return e.Settled }, func(v view) time.Duration { return v.obs.Settled }, lab.Settled),
+	moments("starts", func(e *scenarios.Expect) []time.Duration { return e.Starts }, view.starts, lab.Send),
+	moments("commits", func(e *scenarios.Expect) []time.Duration { return e.Commits }, view.commits, lab.Commit),
+	counts("sends-by", func(e *scenarios.Expect) map[string]int { return e.SendsBy }, view.sendsBy, lab.Send),
+	counts("arrivals-at", func(e *scenarios.Expect) map[string]int { return e.ArrivalsAt }, view.arrivalsAt, lab.Arrival),
+	counts("answers", func(e *scenarios.Expect) map[string]int { return e.Answers }, view.answers, lab.Answer),
+}
+
+func (v view) expectations() []lab.Check {
+	if v.trial.Expect == nil {
+		return nil
+	}
+	var checks []lab.Check
+	for _, x := range expectations {
+		expected, actual, held, asked := x.compare(v.trial.Expect, v)
+		if !asked {
+			continue
+		}
+		at := v.trial.Places[x.name]
+		c := lab.Check{
+			Kind: "expect", Name: x.name, Expected: expected, Actual: actual, Held: held,
+			File: at.File, Line: at.Line, Column: at.Column,
+		}
+		if !held {
+			c.Evidence = v.evidence(x.evidence...)
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}
+
+func number(name string, want func(*scenarios.Expect) *int, got func(view) int, evidence ...lab.Kind) expectation {
+	return expectation{name: name, evidence: evidence, compare: func(e *scenarios.Expect, v view) (string, string, bool, bool) {
+		w := want(e)
+		if w == nil {
+			return "", "", false, false
+		}
+		g := got(v)
+		return strconv.Itoa(*w), strconv.Itoa(g), *w == g, true
+	}}
+}
+
+// moment and moments are about times. They are demanded on the virtual clock only: on the wall
+// clock a time is the machine's as much as the scenario's, and must not decide a verdict.
+
+func moment(name string, want func(*scenarios.Expect) *time.Duration, got func(view) time.Duration, evidence ...lab.Kind) expectation {
+	return expectation{name: name, evidence: evidence, compare: func(e *scenarios.Expect, v view) (string, string, bool, bool) {
+		w := want(e)
+		if w == nil || !v.obs.Exact {
+			return "", "", false, false
+		}
+		g := got(v)
+		return seconds(*w), seconds(g), near(*w, g), true
+	}}
+}
+
+func moments(name string, want func(*scenarios.Expect) []time.Duration, got func(view) []time.Duration, evidence ...lab.Kind) expectation {
+	return expectation{name: name, evidence: evidence, compare: func(e *scenarios.Expect, v view) (string, string, bool, bool) {
+		w := want(e)
+		if w == nil || !v.obs.Exact {
+			return "", "", false, false
+		}
+		g := got(v)
+		return list(w), list(g), slices.EqualFunc(w, g, near), true
+	}}
+}
+
+// counts compares only the names that the file gives.
+func counts(name string, want func(*scenarios.Expect) map[string]int, got func(view) map[string]int, evidence ...lab.Kind) expectation {
+	return expectation{name: name, evidence: evidence, compare: func(e *scenarios.Expect, v view) (string, string, bool, bool) {
+		w := want(e)
+		if w == nil {
+			return "", "", false, false
+		}
+		all, g := got(v), map[string]int{}
+		for k := range w {
+			g[k] = all[k]
+		}
+		return table(w), table(g), maps.Equal(w, g), true
+	}}
+}
+
+func near(a, b time.Duration) bool { return a-b <= tolerance && b-a <= tolerance }
+
+func list(times []time.Duration) string {
+	var out []string
+	for _, t := range times {
+		out = append(out, seconds(t))
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}
+
+func table(m map[string]int) string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, fmt.Sprintf("%s: %d", k, m[k]))
+	}
+	return strings.Join(out, ", ")
+}
+
+func beliefs(b lab.Beliefs) string {
+	return fmt.Sprintf("%d ok, %d failed, %d unknown", b.OK, b.Failed, b.Unknown)
+}
+
+func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+func money(minor int64) string { return fmt.Sprintf("%d.%02d", minor/100, minor%100) }
+
+func (v view) callerDone() (last time.Duration) {
+	for _, o := range v.obs.Outcomes {
+		last = max(last, o.DoneAt)
+	}
+	return last
+}
+
+func (v view) starts() []time.Duration {
+	return v.times(func(e lab.Event) bool { return e.Kind == lab.Send && e.Node == v.trial.Setup.Caller.Name })
+}
+
+func (v view) commits() []time.Duration {
+	return v.times(func(e lab.Event) bool { return e.Kind == lab.Commit })
+}
+
+func (v view) times(match func(lab.Event) bool) []time.Duration {
+	out := []time.Duration{}
+	for _, e := range v.obs.Events {
+		if match(e) {
+			out = append(out, e.At)
+		}
+	}
+	return out
+}
+
+func (v view) sendsBy() map[string]int {
+	out := map[string]int{}
+	for _, n := range v.obs.Nodes {
+		out[n.Name] = n.Sends
+	}
+	return out
+}
+
+func (v view) arrivalsAt() map[string]int {
+	out := map[string]int{}
+	for _, n := range v.obs.Nodes {
+		out[n.Name] = n.Arrivals
+	}
+	return out
+}
+
+// answers counts the answers of the order service by status, those that no client waited for
+// included: they were given.
+func (v view) answers() map[string]int {
+	servers := v.trial.Setup.Server.ReplicaNames()
+	out := map[string]int{}
+	for _, e := range v.obs.Events {
+		if (e.Kind == lab.Answer || e.Kind == lab.ClientGone && e.Status != 0) && slices.Contains(servers, e.Node) {
+			out[strconv.Itoa(e.Status)]++
+		}
+	}
+	return out
+}
+
+func (v view) ordersTold() int {
+	told := map[int64]bool{}
+	for _, e := range v.obs.Events {
+		if e.Kind == lab.Told && e.Order != 0 {
+			told[e.Order] = true
+		}
+	}
+	return len(told)
+}
+
+func (v view) clientsGone() int {
+	servers := v.trial.Setup.Server.ReplicaNames()
+	n := 0
+	for _, e := range v.obs.Events {
+		if e.Kind == lab.ClientGone && slices.Contains(servers, e.Node) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,194 @@
+// Package judge says what an observation comes to. It is pure: it looks at a trial and at what was
+// seen, and at nothing else, so a saved observation can be judged again.
+package judge
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"retrylab/internal/expression"
+	"retrylab/internal/lab"
+	"retrylab/scenarios"
+)
+
+// Decide judges one trial. First comes what the lab itself could not do, then the premises, then
+// the expectations and invariants: an incident that did not take place proves nothing.
+func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
+	r := lab.Result{
+		Scenario: t.Scenario, Configuration: t.Configuration, ID: t.ID, Seed: t.Seed,
+		Counts: count(t, obs), SettledMs: lab.Millis(obs.Settled),
+		Nodes: obs.Nodes, Orders: obs.Effects, Events: obs.Events, Defect: obs.Defect,
+		Checks: []lab.Check{}, Reasons: []string{},
+	}
+	r.Amplification = math.Round(float64(r.Counts.Arrivals)/float64(r.Counts.Operations)*1000) / 1000
+	for _, o := range obs.Outcomes {
+		switch o.Belief {
+		case lab.OK:
+			r.Beliefs.OK++
+		case lab.Failed:
+			r.Beliefs.Failed++
+		case lab.Unknown:
+			r.Beliefs.Unknown++
+		}
+		r.Reasons = append(r.Reasons, o.Reason)
+		r.CallerDoneMs = max(r.CallerDoneMs, lab.Millis(o.DoneAt))
+	}
+	if obs.Broken != "" {
+		r.Why = obs.Broken
+		return r
+	}
+	v := view{trial: t, obs: obs, result: &r}
+	r.Checks = append(r.Checks, v.premises()...)
+	for _, c := range r.Checks {
+		if !c.Held {
+			r.Why = fmt.Sprintf("%s: %s, not %s", c.Name, c.Actual, c.Expected)
+			return r
+		}
+	}
+	demands := append(v.expectations(), v.invariants()...)
+	r.Checks = append(r.Checks, demands...)
+	r.Verdict = lab.Measured
+	if len(demands) > 0 {
+		r.Verdict = lab.AsExpected
+	}
+	for _, c := range demands {
+		if !c.Held {
+			r.Verdict = lab.NotAsExpected
+		}
+	}
+	return r
+}
+
+func count(t scenarios.Trial, obs lab.Observation) lab.Counts {
+	c := lab.Counts{Operations: t.Setup.Operations, Wanted: t.Wanted(), Effects: len(obs.Effects)}
+	for _, n := range obs.Nodes {
+		switch n.Role {
+		case "caller":
+			c.Sends += n.Sends
+		case "server":
+			c.Arrivals += n.Arrivals
+		}
+	}
+	perOperation := map[string]int{}
+	for _, e := range obs.Effects {
+		perOperation[e.Operation]++
+		c.Amount += e.Amount
+	}
+	for _, o := range obs.Outcomes {
+		n := perOperation[o.Operation]
+		c.EffectsWhenCallerDone += o.Effects
+		c.Duplicates += max(0, n-1)
+		c.Late += n - o.Effects
+		switch {
+		case o.Belief == lab.OK && n < 1:
+			c.Lost++
+		case o.Belief == lab.Failed && n > 0:
+			c.FalseFailures++
+		}
+	}
+	return c
+}
+
+// view is a trial with what was seen of it, for the checks.
+type view struct {
+	trial  scenarios.Trial
+	obs    lab.Observation
+	result *lab.Result
+}
+
+// premises are what must have taken place: every fault fired, every operation ended, and what the
+// file declares.
+func (v view) premises() []lab.Check {
+	var checks []lab.Check
+	for i, f := range v.obs.Faults {
+		want := v.trial.Setup.Server.Faults[i].Wanted()
+		checks = append(checks, lab.Check{
+			Kind: "premise", Name: "fault " + f.Name + " fired",
+			Expected: atLeast(want), Actual: times(f.Fired), Held: f.Fired >= want,
+		})
+	}
+	ended := 0
+	for _, o := range v.obs.Outcomes {
+		if o.Belief != "" {
+			ended++
+		}
+	}
+	checks = append(checks, lab.Check{
+		Kind: "premise", Name: "every operation has an outcome",
+		Expected: fmt.Sprint(len(v.obs.Outcomes)), Actual: fmt.Sprint(ended), Held: ended == len(v.obs.Outcomes),
+	})
+	return append(checks, v.demands("premise", v.trial.Setup.Premises)...)
+}
+
+func atLeast(n int) string { return "at least " + times(n) }
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+func (v view) invariants() []lab.Check { return v.demands("invariant", v.trial.Invariants) }
+
+func (v view) demands(kind string, list []scenarios.Demand) []lab.Check {
+	var checks []lab.Check
+	for _, d := range list {
+		c := lab.Check{
+			Kind: kind, Name: d.Expression, Expected: "true",
+			File: d.At.File, Line: d.At.Line, Column: d.At.Column,
+		}
+		condition, err := expression.Compile(d.Expression)
+		if err == nil {
+			c.Held, c.Actual, err = condition.Holds(v.values())
+		}
+		if err != nil {
+			c.Actual = err.Error()
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}
+
+func (v view) values() expression.Values {
+	c, b := v.result.Counts, v.result.Beliefs
+	fired := 0
+	for _, f := range v.obs.Faults {
+		fired += f.Fired
+	}
+	return expression.Values{
+		Operations: c.Operations, Wanted: c.Wanted, Sends: c.Sends, Arrivals: c.Arrivals,
+		Effects: c.Effects, EffectsWhenCallerDone: c.EffectsWhenCallerDone,
+		Duplicates: c.Duplicates, Lost: c.Lost, FalseFailures: c.FalseFailures, Late: c.Late,
+		Amplification: v.result.Amplification, OK: b.OK, Failed: b.Failed, Unknown: b.Unknown,
+		CallerDoneMs: v.result.CallerDoneMs, SettledMs: v.result.SettledMs,
+		Overlap: v.obs.Overlap, FaultsFired: fired,
+	}
+}
+
+// evidence names the events of a kind, the first few of them.
+func (v view) evidence(kinds ...lab.Kind) []string {
+	const most = 6
+	var out []string
+	for _, e := range v.obs.Events {
+		for _, k := range kinds {
+			if e.Kind != k {
+				continue
+			}
+			if len(out) == most {
+				return append(out, "…")
+			}
+			out = append(out, strings.TrimSpace(fmt.Sprintf("%s at %s %s %s", e.Kind, seconds(e.At), e.Path(), e.Detail)))
+		}
+	}
+	return out
+}
+
+// seconds writes a time as people read it: 12s, 0.1s, 60.15s.
+func seconds(d time.Duration) string {
+	s := fmt.Sprintf("%.3f", d.Round(time.Millisecond).Seconds())
+	s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	return s + "s"
+}

@@ -1,0 +1,316 @@
+// Package suite takes scenarios through the whole pipeline: plan, run, judge, and the document
+// that every report is a view of. Trials run side by side; what they come to does not depend on
+// how many at a time.
+package suite
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"retrylab/internal/engine"
+	"retrylab/internal/judge"
+	"retrylab/internal/lab"
+	"retrylab/scenarios"
+)
+
+// The exit codes of a run, as OUTPUT and `retrylab help exit-codes` list them.
+const (
+	ExitHeld         = 0
+	ExitNotHeld      = 1
+	ExitUsage        = 2
+	ExitEnvironment  = 3
+	ExitInconclusive = 4
+	ExitTimeLimit    = 5
+	ExitInternal     = 70
+	ExitInterrupted  = 130
+)
+
+// wallJobs is how many trials run side by side in real time: they sleep, but each that wakes
+// disturbs the others.
+const wallJobs = 8
+
+// Options say how scenarios are run.
+type Options struct {
+	Plan      scenarios.Options // Seed is the first of them
+	Only      map[string]string // the one configuration of a scenario, by its name
+	Repeat    int               // seeds Seed … Seed+Repeat-1; 0 is 1
+	Clock     string            // engine.Virtual or engine.Wall
+	Speed     float64           // wall clock only
+	Jobs      int               // trials side by side; 0 chooses
+	FailFast  bool              // start no further trial after the first that does not hold
+	TimeLimit time.Duration     // real time; 0 for none
+	Version   string            // of the tool
+	Store     string            // who chose the store
+
+	// Opened is called with the function that removes what the run has made, for whoever must
+	// leave at once.
+	Opened func(remove func() error)
+	// Progress is called after each trial.
+	Progress func(done, total int, scenario string)
+	// run takes the place of the engine's, in tests.
+	run func(*engine.Lab, context.Context, scenarios.Trial) lab.Observation
+}
+
+// job is one trial to be run.
+type job struct {
+	scenario int
+	trial    scenarios.Trial
+}
+
+// Run takes the scenarios through the pipeline. The error is about what was asked for, or about
+// the environment; whatever a trial comes to stands in the document.
+func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Document, error) {
+	o.Repeat = max(1, o.Repeat)
+	doc := newDocument(list, o)
+	jobs, err := plan(list, o, doc)
+	if err != nil {
+		return nil, err
+	}
+	l, err := engine.New(o.Clock, o.Speed)
+	if err != nil {
+		return nil, &EnvironmentError{err}
+	}
+	defer l.Close()
+	if o.Opened != nil {
+		o.Opened(l.Close)
+	}
+	if err := check(ctx, l, jobs, o); err != nil {
+		return nil, err
+	}
+	limited := ctx
+	if o.TimeLimit > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, o.TimeLimit)
+		defer cancel()
+	}
+	results, stores := perform(limited, l, jobs, o)
+	finish(doc, list, jobs, results, stores)
+	doc.Run.Interrupted = ctx.Err() != nil
+	doc.ExitCode = exitCode(doc, ctx.Err() != nil, limited.Err() != nil)
+	if err := l.Close(); err != nil {
+		return nil, &EnvironmentError{err}
+	}
+	return doc, nil
+}
+
+// EnvironmentError says that the lab could not be set up.
+type EnvironmentError struct{ Err error }
+
+func (e *EnvironmentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *EnvironmentError) Unwrap() error { return e.Err }
+
+func newDocument(list []*scenarios.Scenario, o Options) *lab.Document {
+	doc := &lab.Document{
+		Schema: lab.ResultSchema, SchemaVersion: lab.ResultSchemaVersion,
+		Tool:    lab.Tool{Name: "retrylab", Version: o.Version},
+		Run:     lab.RunInfo{Seed: o.Plan.Seed, Clock: o.Clock},
+		Results: []lab.Result{}, Skipped: []lab.Skip{}, Scenarios: []lab.ScenarioInfo{},
+	}
+	if o.Clock == engine.Wall {
+		doc.Run.Speed = o.Speed
+	}
+	digest := sha256.New()
+	fmt.Fprintln(digest, o.Version, o.Plan.Seed, o.Repeat, o.Clock, doc.Run.Speed, o.Plan.Set)
+	for _, s := range list {
+		fmt.Fprintf(digest, "%s %q %x\n", s.Name, o.Only[s.Name], sha256.Sum256(s.Source))
+	}
+	doc.Run.ID = hex.EncodeToString(digest.Sum(nil)[:8])
+	return doc
+}
+
+// plan turns the scenarios into jobs, in the order of the report. What cannot be run here is
+// skipped with its reason.
+func plan(list []*scenarios.Scenario, o Options, doc *lab.Document) ([]job, error) {
+	var jobs []job
+	for i, s := range list {
+		if reason := unfit(s, o); reason != "" {
+			doc.Skipped = append(doc.Skipped, lab.Skip{Scenario: s.Name, ID: o.Only[s.Name], Reason: reason})
+			continue
+		}
+		for n := range o.Repeat {
+			p := o.Plan
+			p.Seed += int64(n)
+			p.Only = o.Only[s.Name]
+			trials, err := s.Plan(p)
+			if err != nil {
+				return nil, err
+			}
+			for _, t := range trials {
+				jobs = append(jobs, job{scenario: i, trial: t})
+			}
+		}
+	}
+	// One row per configuration, its seeds together.
+	slices.SortStableFunc(jobs, func(a, b job) int {
+		if a.scenario != b.scenario {
+			return a.scenario - b.scenario
+		}
+		return list[a.scenario].Position(a.trial.ID) - list[b.scenario].Position(b.trial.ID)
+	})
+	return jobs, nil
+}
+
+// unfit says why a scenario cannot be run as asked, or "".
+func unfit(s *scenarios.Scenario, o Options) string {
+	if len(s.Needs) > 0 {
+		return fmt.Sprintf("needs %s, and this run has sqlite", s.Needs[0])
+	}
+	if len(s.Clocks) > 0 && !slices.Contains(s.Clocks, o.Clock) {
+		return fmt.Sprintf("it is for the %s clock alone", s.Clocks[0])
+	}
+	return ""
+}
+
+// check refuses a speed that real time cannot keep up with, before anything is run.
+func check(ctx context.Context, l *engine.Lab, jobs []job, o Options) error {
+	if o.Clock != engine.Wall {
+		return nil
+	}
+	errs := make([]error, len(jobs))
+	parallel(len(jobs), runtime.NumCPU(), func(i int) {
+		if ctx.Err() == nil {
+			errs[i] = l.Check(ctx, jobs[i].trial)
+		}
+	})
+	var worst *engine.TooFastError
+	for _, err := range errs {
+		var e *engine.TooFastError
+		if errors.As(err, &e) && (worst == nil || e.Gap < worst.Gap) {
+			worst = e
+		}
+	}
+	if worst != nil {
+		return worst
+	}
+	return nil
+}
+
+// parallel calls f for 0 … n-1, at most jobs at a time.
+func parallel(n, jobs int, f func(i int)) {
+	var workers sync.WaitGroup
+	next := make(chan int)
+	for range min(n, jobs) {
+		workers.Go(func() {
+			for i := range next {
+				f(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+}
+
+// perform runs the jobs and judges them. A result without a scenario is a job that was not run.
+func perform(ctx context.Context, l *engine.Lab, jobs []job, o Options) ([]lab.Result, []lab.Store) {
+	results := make([]lab.Result, len(jobs))
+	stores := make([]lab.Store, len(jobs))
+	run := o.run
+	if run == nil {
+		run = (*engine.Lab).Run
+	}
+	n := o.Jobs
+	if n == 0 {
+		n = runtime.NumCPU()
+		if o.Clock == engine.Wall {
+			n = wallJobs
+		}
+	}
+	var mu sync.Mutex
+	done, failed := 0, false
+	parallel(len(jobs), n, func(i int) {
+		mu.Lock()
+		stop := ctx.Err() != nil || (o.FailFast && failed)
+		mu.Unlock()
+		if stop {
+			return
+		}
+		obs := run(l, ctx, jobs[i].trial)
+		if ctx.Err() != nil && obs.Broken != "" {
+			return // cut short by whoever stopped the run: there is nothing to judge
+		}
+		r := judge.Decide(jobs[i].trial, obs)
+		mu.Lock()
+		defer mu.Unlock()
+		results[i], stores[i] = r, obs.Store
+		failed = failed || r.Verdict == lab.NotAsExpected || r.Verdict == lab.Inconclusive
+		done++
+		if o.Progress != nil {
+			o.Progress(done, len(jobs), jobs[i].trial.Scenario)
+		}
+	})
+	return results, stores
+}
+
+// finish fills the document in.
+func finish(doc *lab.Document, list []*scenarios.Scenario, jobs []job, results []lab.Result, stores []lab.Store) {
+	for i, s := range list {
+		var own []lab.Result
+		for k, j := range jobs {
+			if j.scenario != i || results[k].Scenario == "" {
+				continue
+			}
+			own = append(own, results[k])
+			if doc.Run.Store.Engine == "" {
+				doc.Run.Store = stores[k]
+				doc.Run.Store.ChosenBy = "default"
+			}
+		}
+		if len(own) == 0 {
+			continue
+		}
+		doc.Results = append(doc.Results, own...)
+		doc.Scenarios = append(doc.Scenarios, lab.ScenarioInfo{
+			Name: s.Name, Title: s.Title, Family: s.Family, Lesson: s.Lesson, Next: s.Next,
+			Currency: s.Currency, Begin: s.Begin,
+			Shown: judge.Conclude(own, s.Currency), Baseline: own[0].ID, Focus: judge.Focus(own),
+		})
+	}
+	for _, r := range doc.Results {
+		switch r.Verdict {
+		case lab.AsExpected:
+			doc.Summary.AsExpected++
+		case lab.NotAsExpected:
+			doc.Summary.NotAsExpected++
+		case lab.Measured:
+			doc.Summary.Measured++
+		default:
+			doc.Summary.Inconclusive++
+		}
+	}
+	doc.Summary.Skipped = len(doc.Skipped)
+}
+
+// exitCode is the worst of what happened: 70 > 3 > 5 > 1 > 4 > 0, and an interrupt before all but
+// a defect.
+func exitCode(doc *lab.Document, interrupted, late bool) int {
+	for _, r := range doc.Results {
+		if r.Defect {
+			return ExitInternal
+		}
+	}
+	switch {
+	case interrupted:
+		return ExitInterrupted
+	case late:
+		return ExitTimeLimit
+	case doc.Summary.NotAsExpected > 0:
+		return ExitNotHeld
+	case doc.Summary.Inconclusive > 0:
+		return ExitInconclusive
+	case len(doc.Results) == 0:
+		return ExitUsage // nothing was run
+	}
+	return ExitHeld
+}
