@@ -1,0 +1,171 @@
+package cmd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"retrylab/caller/policy"
+	"retrylab/scenarios"
+)
+
+func (a *app) describeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "describe NAME|FILE",
+		Short:             "Say what a scenario teaches, before it is run",
+		Example:           "  retrylab describe read-timeout",
+		Args:              oneArg("a scenario", "retrylab describe read-timeout"),
+		ValidArgsFunction: completeScenarios,
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, _, err := a.readScenario(args[0])
+			if err != nil {
+				return err
+			}
+			trials, err := s.Plan(scenarios.Options{Seed: 1})
+			if err != nil {
+				return err
+			}
+			return a.describe(s, trials)
+		},
+	}
+}
+
+// describe prints what Plan knows: nothing is run, and the numbers are left to be predicted.
+func (a *app) describe(s *scenarios.Scenario, trials []scenarios.Trial) error {
+	wide := min(width(a.stdout), 100)
+	say(a.stdout, "%s   %s\n", s.Name, s.Title)
+	for _, paragraph := range strings.Split(strings.TrimSpace(s.Lesson), "\n\n") {
+		if paragraph != "" {
+			say(a.stdout, "%s\n", fold(paragraph, wide, ""))
+		}
+	}
+	say(a.stdout, "The chain\n%s\n", fold(chain(trials[0]), wide, "  "))
+
+	say(a.stdout, "The configurations: how many orders will there be?")
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, v := range s.Variants {
+		var changes []string
+		for _, c := range v.Changes {
+			changes = append(changes, c.Path+": "+c.Value)
+		}
+		if len(changes) == 0 {
+			changes = []string{"as the chain says"}
+		}
+		fmt.Fprintf(w, "  %s\t%s\n", v.ID, plain(changes[0]))
+		for _, c := range changes[1:] {
+			fmt.Fprintf(w, "\t%s\n", plain(c))
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(s.Sources) > 0 {
+		say(a.stdout, "\nWhere the facts come from")
+		for _, source := range s.Sources {
+			say(a.stdout, "%s", fold(source, wide, "  "))
+		}
+	}
+	if len(s.Tags) > 0 {
+		say(a.stdout, "\nTags: %s", strings.Join(s.Tags, ", "))
+	}
+	name := s.Name
+	if !slices.Contains(scenarios.Names(), s.Name) || !strings.HasPrefix(s.File, "scenarios/") {
+		name = s.File
+	}
+	say(a.stdout, "\nNext: retrylab run %s", name)
+	return nil
+}
+
+// chain is the configuration that the file begins with, machine by machine.
+func chain(t scenarios.Trial) string {
+	p := t.Setup
+	parts := []string{machine(p.Caller.Name, p.Caller.Method, layers(t.Layers), limits(p.Caller.Timeouts), keyed(p.Caller.Key))}
+	for i, h := range p.Hops {
+		strip := ""
+		if h.StripKey {
+			strip = "drops the key"
+		}
+		parts = append(parts, machine(h.Name, layers(t.HopLayers[i]), limits(h.Timeouts), strip))
+	}
+	name := p.Server.Name
+	if p.Server.Replicas > 1 {
+		name = fmt.Sprintf("%s ×%d", name, p.Server.Replicas)
+	}
+	guard := ""
+	if p.Server.Guard.Kind != "" {
+		guard = "guard " + p.Server.Guard.Kind
+	}
+	var faults []string
+	for _, f := range p.Server.Faults {
+		faults = append(faults, f.Name())
+	}
+	parts = append(parts, machine(name, "works "+p.Server.Processing.String(), guard, strings.Join(faults, ", ")))
+	return strings.Join(parts, " → ")
+}
+
+func machine(name string, facts ...string) string {
+	facts = slices.DeleteFunc(facts, func(s string) bool { return s == "" })
+	if len(facts) == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s (%s)", name, strings.Join(facts, ", "))
+}
+
+func layers(list []policy.Layer) string {
+	var names []string
+	for _, l := range list {
+		name := l.Name
+		if l.Attempts > 1 {
+			name += fmt.Sprintf(" ×%d", l.Attempts)
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " over ")
+}
+
+func limits(t scenarios.Timeouts) string {
+	var out []string
+	for _, l := range []struct {
+		name string
+		d    time.Duration
+	}{{"acquire", t.Acquire}, {"connect", t.Connect}, {"read", t.Read}, {"attempt", t.Attempt}, {"total", t.Total}} {
+		if l.d > 0 {
+			out = append(out, l.name+" "+l.d.String())
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func keyed(key string) string {
+	if key == "none" {
+		return ""
+	}
+	return "key: " + key
+}
+
+// fold breaks a text into lines of at most width columns, each after an indent.
+func fold(text string, width int, indent string) string {
+	var b strings.Builder
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		n := len([]rune(word))
+		switch {
+		case column == 0:
+			b.WriteString(indent)
+			column = len(indent)
+		case column+1+n > width:
+			b.WriteString("\n" + indent)
+			column = len(indent)
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
+}

@@ -1,0 +1,156 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"retrylab/internal/schema"
+	"retrylab/internal/suite"
+	"retrylab/scenarios"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "show NAME",
+		Short:             "Print a scenario's file, to start your own from",
+		Example:           "  retrylab show read-timeout > mine.yaml",
+		Args:              oneArg("a scenario", "retrylab show read-timeout > mine.yaml"),
+		ValidArgsFunction: completeScenarios,
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, _, err := a.readScenario(args[0])
+			if err != nil {
+				return err
+			}
+			_, err = a.stdout.Write(s.Source)
+			return err
+		},
+	}
+}
+
+func (a *app) newCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "new FILE",
+		Short:   "Write a commented scenario file to start from",
+		Example: "  retrylab new mine.yaml\n  retrylab run ./mine.yaml",
+		Args:    oneArg("the file to write", "retrylab new mine.yaml"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			path := args[0]
+			if path == "-" {
+				_, err := a.stdout.Write(scenarios.Skeleton)
+				return err
+			}
+			// Created only if there is none: nobody's file is written over.
+			f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+			if errors.Is(err, fs.ErrExist) {
+				return usagef("choose another name, or remove it first", "cannot write %s: it exists", path)
+			}
+			if err != nil {
+				return usagef("", "cannot write %s: %v", path, cause(err))
+			}
+			if _, err := f.Write(scenarios.Skeleton); err != nil {
+				return errors.Join(err, f.Close(), os.Remove(path))
+			}
+			if err := f.Close(); err != nil {
+				return err
+			}
+			run := path
+			if !scenarios.IsFile(path) {
+				run = "./" + path
+			}
+			say(a.stderr, "wrote %s. Next: retrylab run %s", path, run)
+			return nil
+		},
+	}
+}
+
+func (a *app) validateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "validate FILE…",
+		Short:   "Check scenario files without running them",
+		Example: "  retrylab validate mine.yaml other.yaml",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("for example: retrylab validate mine.yaml", "%s needs at least one file", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			names := map[string]string{}
+			for _, arg := range args {
+				// A bare name that exists is a file here: this command is about files.
+				if !scenarios.IsFile(arg) {
+					if _, err := os.Stat(arg); err == nil {
+						arg = "./" + arg
+					}
+				}
+				s, _, err := a.readScenario(arg)
+				if err == nil && names[s.Name] != "" {
+					err = usagef("names must differ within a run, so that results can be told apart", "two scenarios are called %q: %s and %s", s.Name, names[s.Name], s.File)
+				}
+				if err != nil {
+					fmt.Fprintln(a.stderr, "retrylab: "+message(err))
+					a.code = max(a.code, exitCode(err))
+					continue
+				}
+				names[s.Name] = s.File
+				n := "1 configuration"
+				if len(s.Variants) != 1 {
+					n = fmt.Sprintf("%d configurations", len(s.Variants))
+				}
+				say(a.stdout, "%s: ok, scenario %s with %s", arg, s.Name, n)
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:       "schema scenario|result",
+		Short:     "Print the JSON Schema of a scenario file or of a result",
+		Example:   "  retrylab schema scenario > scenario.schema.json",
+		ValidArgs: schema.Kinds,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 || (args[0] != "scenario" && args[0] != "result") {
+				return usagef("one of: "+strings.Join(schema.Kinds, ", "), "%s needs the name of a schema", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			out, err := schema.Of(args[0])
+			if err != nil {
+				return err
+			}
+			_, err = a.stdout.Write(out)
+			return err
+		},
+	}
+}
+
+// exitCodesTopic is `retrylab help exit-codes`.
+func (a *app) exitCodesTopic() *cobra.Command {
+	rows := []struct {
+		code int
+		what string
+	}{
+		{suite.ExitHeld, "every expectation and invariant held, or everything was only measured"},
+		{suite.ExitNotHeld, "ran to the end; at least one did not hold"},
+		{suite.ExitUsage, "nothing ran: a bad flag, an unknown scenario, an invalid file"},
+		{suite.ExitEnvironment, "the lab could not be set up, or lost what it stands on"},
+		{suite.ExitInconclusive, "inconclusive: a fault never fired, or the machine stumbled"},
+		{suite.ExitTimeLimit, "--time-limit spent; what was complete is reported"},
+		{suite.ExitInternal, "internal error: a defect of retrylab"},
+		{suite.ExitInterrupted, "interrupted; what was complete is reported (143 when terminated)"},
+	}
+	var b strings.Builder
+	b.WriteString("Exit codes, the worst of all trials (70 before 3, 5, 1, 4, 0):\n\n")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "  %3d  %s\n", r.code, r.what)
+	}
+	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: b.String()}
+}

@@ -1,0 +1,84 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"retrylab/internal/suite"
+)
+
+// interrupts turns the first Ctrl-C, or a request to terminate, into the end of a context, so that
+// partial results are still printed, and the second into leaving at once.
+type interrupts struct {
+	signals chan os.Signal
+	first   atomic.Int64 // the signal's number, 0 for none
+	done    chan struct{}
+	once    sync.Once
+
+	mu     sync.Mutex
+	remove func() error // removes what must not be left behind
+}
+
+func catchInterrupts(ctx context.Context, stderr io.Writer) (context.Context, *interrupts) {
+	ctx, cancel := context.WithCancel(ctx)
+	in := &interrupts{signals: make(chan os.Signal, 2), done: make(chan struct{})}
+	signal.Notify(in.signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		defer cancel()
+		for {
+			select {
+			case s := <-in.signals:
+				if in.signalled() != 0 {
+					in.leave()
+				}
+				number, _ := s.(syscall.Signal)
+				in.first.Store(int64(number))
+				fmt.Fprintln(stderr, "retrylab: interrupted; what is complete is reported. Once more leaves at once.")
+				cancel()
+			case <-in.done:
+				return
+			}
+		}
+	}()
+	return ctx, in
+}
+
+// onLeave says what to remove before leaving at once.
+func (in *interrupts) onLeave(remove func() error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.remove = remove
+}
+
+func (in *interrupts) leave() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.remove != nil {
+		in.remove()
+	}
+	os.Exit(in.code())
+}
+
+// signalled returns the number of the signal that came, 0 for none.
+func (in *interrupts) signalled() int { return int(in.first.Load()) }
+
+// code is the exit code that a shell expects of a process that a signal ended.
+func (in *interrupts) code() int {
+	if n := in.signalled(); n != 0 {
+		return 128 + n
+	}
+	return suite.ExitInterrupted
+}
+
+func (in *interrupts) stop() {
+	in.once.Do(func() {
+		signal.Stop(in.signals)
+		close(in.done)
+	})
+}

@@ -1,0 +1,282 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"retrylab/internal/engine"
+	"retrylab/internal/suite"
+	"retrylab/report"
+	"retrylab/scenarios"
+)
+
+// runFlags are the flags of run.
+type runFlags struct {
+	all      bool
+	tags     []string
+	only     string
+	format   string
+	json     bool
+	output   string
+	timeline string
+	rows     bool
+	wide     bool
+	seed     int64
+	options  suite.Options
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run NAME|FILE…",
+		Short: "Run scenarios and print their numbers",
+		Long: "Run built-in scenarios by name, or your own by file (an argument with a slash in it, or ending\n" +
+			"in .yaml or .yml; - is standard input). NAME:ID runs one configuration of a scenario.",
+		Example: "  retrylab run read-timeout\n" +
+			"  retrylab run read-timeout --set caller.timeouts.read=15s\n" +
+			"  retrylab run unique-index --rows\n" +
+			"  retrylab run --all --format json -o result.json\n" +
+			"  retrylab run check-then-insert --clock wall --speed 20",
+		ValidArgsFunction: completeScenarios,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for flag, variable := range map[string]string{"clock": "RETRYLAB_CLOCK", "speed": "RETRYLAB_SPEED", "seed": "RETRYLAB_SEED", "format": "RETRYLAB_FORMAT"} {
+				if err := environment(cmd.Flags(), flag, variable); err != nil {
+					return err
+				}
+			}
+			return a.run(cmd, args, f)
+		},
+	}
+	fl := c.Flags()
+	fl.BoolVar(&f.all, "all", false, "run every built-in scenario")
+	fl.StringSliceVar(&f.tags, "tag", nil, "run the built-in scenarios with this tag (repeatable: any of them)")
+	fl.StringVar(&f.only, "only", "", "run only the configuration with this id")
+	fl.StringArrayVar(&f.options.Plan.Set, "set", nil, "override a value of the scenario: path=value (repeatable)")
+	fl.Int64Var(&f.seed, "seed", 1, "seed of everything that is drawn")
+	fl.IntVar(&f.options.Repeat, "repeat", 1, "run each configuration with N seeds: seed … seed+N-1")
+	fl.StringVar(&f.options.Clock, "clock", engine.Virtual, "virtual (exact, in milliseconds) or wall (real time over loopback TCP)")
+	fl.Float64Var(&f.options.Speed, "speed", 1, "wall clock: how many scenario seconds go by in a real one")
+	fl.IntVar(&f.options.Jobs, "jobs", 0, "trials side by side (default: one per processor; 8 on the wall clock)")
+	fl.BoolVar(&f.options.FailFast, "fail-fast", false, "start no further trial after the first that does not hold")
+	fl.DurationVar(&f.options.TimeLimit, "time-limit", 0, "give up after this much real time, with what is complete; exit code 5")
+	fl.StringVar(&f.format, "format", "table", "table or json")
+	fl.BoolVar(&f.json, "json", false, "the same as --format json")
+	fl.StringVarP(&f.output, "output", "o", "", "write the report to this file (- is standard output)")
+	fl.StringVar(&f.timeline, "timeline", "auto", "draw the timeline: always, never, or auto (with one scenario)")
+	fl.BoolVar(&f.rows, "rows", false, "print the order rows as the database has them")
+	fl.BoolVar(&f.wide, "wide", false, "print every column, however wide")
+	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
+	c.RegisterFlagCompletionFunc("clock", cobra.FixedCompletions([]string{engine.Virtual, engine.Wall}, cobra.ShellCompDirectiveNoFileComp))
+	c.RegisterFlagCompletionFunc("timeline", cobra.FixedCompletions(timelines, cobra.ShellCompDirectiveNoFileComp))
+	c.RegisterFlagCompletionFunc("tag", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return tagNames(), cobra.ShellCompDirectiveNoFileComp
+	})
+	c.RegisterFlagCompletionFunc("only", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return configurationIDs(args), cobra.ShellCompDirectiveNoFileComp
+	})
+	return c
+}
+
+var timelines = []string{"always", "never", "auto"}
+
+func formatNames() []string {
+	var names []string
+	for _, f := range report.Formats {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+func tagNames() []string {
+	all, err := scenarios.Catalogue()
+	if err != nil {
+		return nil
+	}
+	var tags []string
+	for _, s := range all {
+		tags = append(tags, s.Tags...)
+	}
+	slices.Sort(tags)
+	return slices.Compact(tags)
+}
+
+func configurationIDs(args []string) []string {
+	var ids []string
+	for _, arg := range args {
+		if s, err := scenarios.Builtin(arg); err == nil {
+			for _, v := range s.Variants {
+				ids = append(ids, v.ID)
+			}
+		}
+	}
+	return ids
+}
+
+func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
+	format, err := f.check(cmd)
+	if err != nil {
+		return err
+	}
+	list, err := a.choose(args, &f)
+	if err != nil {
+		return err
+	}
+	out, err := a.openOutput(f.output)
+	if err != nil {
+		return err
+	}
+	defer out.discard()
+	bar := a.newProgress()
+	defer bar.end()
+	f.options.Progress = bar.step
+	f.options.Opened = a.interrupts.onLeave
+	f.options.Version = version()
+	doc, err := suite.Run(cmd.Context(), list, f.options)
+	bar.end()
+	if err != nil {
+		return err
+	}
+	o := a.look.options(out)
+	o.Timeline, o.Rows, o.Wide = f.timeline, f.rows, f.wide
+	if err := format.Write(out, doc, o); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	if err := out.keep(); err != nil {
+		return &suite.EnvironmentError{Err: err}
+	}
+	a.code = doc.ExitCode
+	return nil
+}
+
+func (f *runFlags) check(cmd *cobra.Command) (report.Format, error) {
+	if f.json {
+		f.format = "json"
+	}
+	format, ok := report.Find(f.format)
+	if !ok {
+		return format, usagef("one of: "+strings.Join(formatNames(), ", "), "there is no format %q", f.format)
+	}
+	o := &f.options
+	o.Plan.Seed = f.seed
+	switch {
+	case o.Clock != engine.Virtual && o.Clock != engine.Wall:
+		return format, usagef("one of: virtual, wall", "there is no clock %q", o.Clock)
+	case cmd.Flags().Changed("speed") && o.Clock == engine.Virtual:
+		return format, usagef("the virtual clock takes no time at all; add --clock wall", "--speed is for the wall clock")
+	case !(o.Speed >= 0.001 && o.Speed <= 100_000):
+		return format, usagef("for example --speed 20", "--speed must be between 0.001 and 100000, not %g", o.Speed)
+	case o.Repeat < 1 || o.Repeat > 100_000:
+		return format, usagef("", "--repeat must be between 1 and 100000, not %d", o.Repeat)
+	case o.Jobs < 0 || o.Jobs > 1024:
+		return format, usagef("", "--jobs must be between 1 and 1024, not %d", o.Jobs)
+	case o.TimeLimit < 0:
+		return format, usagef("", "--time-limit must not be negative: %s", o.TimeLimit)
+	case cmd.Flags().Changed("time-limit") && o.TimeLimit < time.Millisecond:
+		return format, usagef("for example --time-limit 30s", "--time-limit is too short: %s", o.TimeLimit)
+	case !slices.Contains(timelines, f.timeline):
+		return format, usagef("one of: always, never, auto", "--timeline cannot be %q", f.timeline)
+	}
+	return format, nil
+}
+
+// choose returns the scenarios to run, and notes which configuration of each is asked for.
+func (a *app) choose(args []string, f *runFlags) ([]*scenarios.Scenario, error) {
+	f.options.Only = map[string]string{}
+	var list []*scenarios.Scenario
+	if f.all || len(f.tags) > 0 {
+		all, err := scenarios.Catalogue()
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range all {
+			if f.all || slices.ContainsFunc(f.tags, func(t string) bool { return slices.Contains(s.Tags, t) }) {
+				list = append(list, s)
+			}
+		}
+		if len(list) == 0 {
+			hint := "tags are: " + strings.Join(tagNames(), ", ")
+			if near := scenarios.Nearest(f.tags[0], tagNames()); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			return nil, usagef(hint, "no scenario has the tag %q", strings.Join(f.tags, ","))
+		}
+	}
+	for _, arg := range args {
+		s, id, err := a.readScenario(arg)
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range list {
+			if other.Name == s.Name {
+				return nil, usagef("names must differ within a run, so that results can be told apart", "two scenarios are called %q: %s and %s", s.Name, other.File, s.File)
+			}
+		}
+		list = append(list, s)
+		f.options.Only[s.Name] = id
+	}
+	if len(list) == 0 {
+		return nil, usagef("for example: retrylab run read-timeout; `retrylab list` shows all", "nothing to run")
+	}
+	if f.only != "" {
+		if len(list) > 1 {
+			return nil, usagef("with several, write NAME:ID", "--only is for one scenario")
+		}
+		f.options.Only[list[0].Name] = f.only
+	}
+	return list, nil
+}
+
+// output is where a report goes. A file is written beside its place and renamed when it is whole.
+type output struct {
+	io.Writer
+	path string
+	file *os.File // nil for a stream
+}
+
+func (a *app) openOutput(path string) (*output, error) {
+	if path == "" || path == "-" {
+		return &output{Writer: a.stdout}, nil
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, usagef("name a file in it", "cannot write %s: it is a directory", path)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return nil, usagef("", "cannot write %s: %v", path, cause(err))
+	}
+	return &output{Writer: f, path: path, file: f}, nil
+}
+
+// keep puts a whole file in its place.
+func (o *output) keep() error {
+	if o.file == nil {
+		return nil
+	}
+	// A temporary file is private; a report is as readable as any other file.
+	if err := o.file.Chmod(0o644); err != nil {
+		return fmt.Errorf("write %s: %w", o.path, cause(err))
+	}
+	if err := o.file.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", o.path, cause(err))
+	}
+	if err := os.Rename(o.file.Name(), o.path); err != nil {
+		return fmt.Errorf("write %s: %w", o.path, err)
+	}
+	o.file = nil
+	return nil
+}
+
+// discard removes what was not kept.
+func (o *output) discard() {
+	if o.file != nil {
+		o.file.Close()
+		os.Remove(o.file.Name())
+	}
+}

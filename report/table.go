@@ -1,0 +1,413 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"retrylab/internal/lab"
+)
+
+// Table is the report for people: per scenario a headline, the picture of one configuration, and
+// one row per configuration that ends in the verdict in words.
+var Table = Format{
+	Name:  "table",
+	Doc:   "one row per configuration, with a timeline of the one that matters, for people",
+	Write: writeTable,
+}
+
+func writeTable(w io.Writer, d *lab.Document, o Options) error {
+	p := &page{setting: newSetting(o)}
+	blocks := blocksOf(d)
+	suite := len(blocks) > 1 || len(d.Scenarios) > 1
+	for _, b := range blocks {
+		p.gap()
+		p.headline(d, b)
+		if o.Timeline == "always" || o.Timeline != "never" && !suite {
+			if r := b.focus(); r != nil {
+				p.section(p.timeline(b.info, r))
+			}
+		}
+		if err := p.table(d, b); err != nil {
+			return fmt.Errorf("scenario %q: %w", b.info.Name, err)
+		}
+		if o.Rows {
+			if err := p.orders(b); err != nil {
+				return fmt.Errorf("scenario %q: %w", b.info.Name, err)
+			}
+		}
+	}
+	p.failures(d)
+	p.skipped(d)
+	if !suite && len(blocks) == 1 {
+		p.lesson(blocks[0].info)
+	}
+	p.summary(d, suite)
+	if !suite && len(blocks) == 1 && blocks[0].info.Next != "" {
+		p.wrapped(plain, "", "next: retrylab run "+p.text(blocks[0].info.Next), 2)
+	}
+	if _, err := w.Write(p.buf.Bytes()); err != nil {
+		return fmt.Errorf("write table: %w", err)
+	}
+	return nil
+}
+
+// block is one scenario with its results.
+type block struct {
+	info    lab.ScenarioInfo
+	results []*lab.Result
+}
+
+// blocksOf gathers the results of a document by scenario, in the order of the document. A scenario
+// of which nothing ran has no block: its reason stands among the skipped.
+func blocksOf(d *lab.Document) []*block {
+	var blocks []*block
+	byName := make(map[string]*block)
+	add := func(info lab.ScenarioInfo) *block {
+		b := &block{info: info}
+		blocks = append(blocks, b)
+		byName[info.Name] = b
+		return b
+	}
+	for _, info := range d.Scenarios {
+		if byName[info.Name] == nil {
+			add(info)
+		}
+	}
+	for i := range d.Results {
+		r := &d.Results[i]
+		b := byName[r.Scenario]
+		if b == nil {
+			b = add(lab.ScenarioInfo{Name: r.Scenario})
+		}
+		b.results = append(b.results, r)
+	}
+	ran := blocks[:0]
+	for _, b := range blocks {
+		if len(b.results) > 0 {
+			b.baselineFirst()
+			ran = append(ran, b)
+		}
+	}
+	return ran
+}
+
+// baselineFirst moves the results of the baseline to the front and keeps the rest in order.
+func (b *block) baselineFirst() {
+	if b.info.Baseline == "" {
+		return
+	}
+	var base, rest []*lab.Result
+	for _, r := range b.results {
+		if r.ID == b.info.Baseline {
+			base = append(base, r)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	b.results = append(base, rest...)
+}
+
+// focus is the result whose timeline is drawn: the scenario's choice if it ran, else the first that
+// recorded anything.
+func (b *block) focus() *lab.Result {
+	for _, r := range b.results {
+		if r.ID == b.info.Focus && len(r.Events) > 0 {
+			return r
+		}
+	}
+	for _, r := range b.results {
+		if len(r.Events) > 0 {
+			return r
+		}
+	}
+	return nil
+}
+
+// name is what a row of the block is called: the configuration, with whatever else tells it from
+// its neighbours.
+func (b *block) name(s *setting, r *lab.Result) string {
+	name := s.text(r.Configuration)
+	if name == "" {
+		name = s.text(r.ID)
+	}
+	for _, other := range b.results {
+		if other != r && other.ID == r.ID {
+			name += s.mid + "seed " + strconv.FormatInt(r.Seed, 10)
+			break
+		}
+	}
+	if r.Store != nil && b.store() == nil {
+		name += s.mid + s.text(r.Store.Engine)
+	}
+	return name
+}
+
+// store is the store that every result of the block was served by, where it is not the run's.
+func (b *block) store() *lab.Store {
+	first := b.results[0].Store
+	for _, r := range b.results {
+		if r.Store == nil || r.Store.Engine != first.Engine {
+			return nil
+		}
+	}
+	return first
+}
+
+// page collects the lines of a report.
+type page struct {
+	*setting
+	buf bytes.Buffer
+}
+
+func (p *page) line(text string) {
+	p.buf.WriteString(strings.TrimRight(text, " "))
+	p.buf.WriteByte('\n')
+}
+
+// gap leaves one empty line unless the page is empty or ends with one.
+func (p *page) gap() {
+	if b := p.buf.Bytes(); len(b) > 0 && !bytes.HasSuffix(b, []byte("\n\n")) {
+		p.buf.WriteByte('\n')
+	}
+}
+
+// section writes lines with an empty line before them.
+func (p *page) section(lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	p.gap()
+	for _, l := range lines {
+		p.line(l)
+	}
+}
+
+// wrapped writes text behind a lead over as many lines as it needs, the further ones indented.
+func (p *page) wrapped(st style, lead, text string, indent int) {
+	for i, l := range wrap(text, p.width-width(lead), p.width-indent) {
+		if i > 0 {
+			lead = strings.Repeat(" ", indent)
+		}
+		p.line(lead + p.paint(st, l))
+	}
+}
+
+// headline writes the scenario's name and title and how it was run, on one line where they fit.
+func (p *page) headline(d *lab.Document, b *block) {
+	name, title := p.text(b.info.Name), p.prose(b.info.Title)
+	run := p.run(d, b)
+	room := p.width - width(name) - width(run) - 3
+	switch {
+	case title == "" && room >= 0:
+		p.line(p.paint(bold, name) + strings.Repeat(" ", room+3) + p.paint(dim, run))
+	case room >= 3+width(title):
+		p.line(p.paint(bold, name) + "   " + pad(title, room) + p.paint(dim, run))
+	case room >= 0:
+		p.line(p.paint(bold, name) + strings.Repeat(" ", room+3) + p.paint(dim, run))
+		p.wrapped(plain, "", title, 0)
+	default:
+		p.wrapped(bold, "", name, 0)
+		p.wrapped(dim, "", run, 0)
+		if title != "" {
+			p.wrapped(plain, "", title, 0)
+		}
+	}
+}
+
+// run says how a block was run: clock, store and seed.
+func (p *page) run(d *lab.Document, b *block) string {
+	var parts []string
+	if d.Run.Clock != "" {
+		c := p.text(d.Run.Clock) + " clock"
+		if d.Run.Speed > 0 {
+			c += " " + strconv.FormatFloat(d.Run.Speed, 'f', -1, 64) + p.cross
+		}
+		parts = append(parts, c)
+	}
+	store := &d.Run.Store
+	if other := b.store(); other != nil {
+		store = other
+	}
+	if store.Engine != "" {
+		text := p.text(store.Engine)
+		if store.ChosenBy != "" && store.ChosenBy != "default" && store.Version != "" {
+			text += " " + p.text(store.Version)
+		}
+		parts = append(parts, text)
+	}
+	low, high, seeds := b.results[0].Seed, b.results[0].Seed, make(map[int64]bool)
+	for _, r := range b.results {
+		low, high = min(low, r.Seed), max(high, r.Seed)
+		seeds[r.Seed] = true
+	}
+	switch {
+	case len(seeds) == 1:
+		parts = append(parts, "seed "+strconv.FormatInt(low, 10))
+	case high-low == int64(len(seeds)-1):
+		parts = append(parts, fmt.Sprintf("seeds %d to %d", low, high))
+	default:
+		parts = append(parts, count(len(seeds), "seed"))
+	}
+	return strings.Join(parts, p.mid)
+}
+
+// lesson writes what the numbers came to.
+func (p *page) lesson(info lab.ScenarioInfo) {
+	if info.Shown == "" && len(info.Notes) == 0 {
+		return
+	}
+	p.gap()
+	if info.Shown != "" {
+		p.wrapped(plain, "", p.prose(info.Shown), 0)
+	}
+	for _, note := range info.Notes {
+		p.wrapped(dim, "note: ", p.prose(note), 6)
+	}
+}
+
+// failures repeats at the end what somebody has to look at: every check that did not hold, and why
+// a trial is inconclusive.
+func (p *page) failures(d *lab.Document) {
+	for i := range d.Results {
+		r := &d.Results[i]
+		switch r.Verdict {
+		case lab.NotAsExpected:
+			p.gap()
+			p.wrapped(plain, p.paint(alarm, "NOT HELD")+"  ", p.address(d, r), 10)
+		case lab.Inconclusive:
+			p.gap()
+			p.wrapped(plain, p.paint(warn, "INCONCLUSIVE")+"  ", p.address(d, r), 14)
+			if r.Why != "" {
+				p.wrapped(plain, "  ", p.prose(r.Why), 4)
+			}
+			if r.Defect {
+				p.wrapped(plain, "  ", "This is a defect of the lab itself; please report it.", 4)
+			}
+		default:
+			continue
+		}
+		for _, c := range r.Checks {
+			if !c.Held {
+				p.check(c)
+			}
+		}
+	}
+}
+
+// address is how a result is named on the command line.
+func (p *page) address(d *lab.Document, r *lab.Result) string {
+	address := p.text(r.Scenario) + ":" + p.text(r.ID)
+	for i := range d.Results {
+		if other := &d.Results[i]; other != r && other.Scenario == r.Scenario && other.ID == r.ID {
+			return address + " --seed " + strconv.FormatInt(r.Seed, 10)
+		}
+	}
+	return address
+}
+
+// check writes a check that did not hold.
+func (p *page) check(c lab.Check) {
+	name := p.prose(c.Name)
+	if c.Kind != "expect" && c.Kind != "" {
+		name = p.text(c.Kind) + " " + name
+	}
+	text := name + ": expected " + p.value(c.Expected) + ", actual " + p.value(c.Actual)
+	if c.File != "" {
+		where := p.text(c.File)
+		if c.Line > 0 {
+			where += ":" + strconv.Itoa(c.Line)
+		}
+		text += "  (" + where + ")"
+	}
+	p.wrapped(plain, "  ", text, 4)
+	for _, e := range c.Evidence {
+		p.wrapped(dim, "    ", p.text(e), 6)
+	}
+}
+
+// value shows an empty value as what it is.
+func (p *page) value(raw string) string {
+	if raw = p.prose(raw); raw == "" {
+		return "nothing"
+	}
+	return raw
+}
+
+// skipped lists what was not run.
+func (p *page) skipped(d *lab.Document) {
+	if len(d.Skipped) == 0 {
+		return
+	}
+	p.gap()
+	for _, s := range d.Skipped {
+		name := p.text(s.Scenario)
+		if s.ID != "" {
+			name += ":" + p.text(s.ID)
+		}
+		p.wrapped(plain, "skipped  ", name+": "+p.value(s.Reason), 9)
+	}
+}
+
+// summary counts the verdicts. One scenario whose rows all held needs none: they are on the screen.
+func (p *page) summary(d *lab.Document, suite bool) {
+	scenarios := make(map[string]bool)
+	trials := make(map[[2]string]int)
+	for i := range d.Results {
+		scenarios[d.Results[i].Scenario] = true
+		trials[[2]string{d.Results[i].Scenario, d.Results[i].ID}]++
+	}
+	if len(d.Results) == 0 {
+		p.gap()
+		if d.Run.Interrupted {
+			p.line(p.paint(warn, "interrupted before any result was complete"))
+		} else {
+			p.line(p.paint(warn, "nothing ran"))
+		}
+		return
+	}
+	allHeld := d.Summary.AsExpected == len(d.Results) && d.Summary.Skipped == 0
+	if suite || !allHeld || d.Run.Interrupted {
+		p.gap()
+		var text string
+		if suite {
+			text = count(len(scenarios), "scenario") + ", "
+		}
+		if len(trials) == len(d.Results) {
+			text += count(len(trials), "configuration")
+		} else {
+			text += count(len(trials), "configuration") + ", " + count(len(d.Results), "trial")
+		}
+		sep := ": "
+		for _, n := range []struct {
+			n    int
+			word string
+		}{
+			{d.Summary.AsExpected, "held"},
+			{d.Summary.NotAsExpected, "not held"},
+			{d.Summary.Inconclusive, "inconclusive"},
+			{d.Summary.Measured, "measured"},
+			{d.Summary.Skipped, "skipped"},
+		} {
+			if n.n > 0 {
+				text += sep + strconv.Itoa(n.n) + " " + n.word
+				sep = ", "
+			}
+		}
+		st := plain
+		switch {
+		case d.Summary.NotAsExpected > 0:
+			st = alarm
+		case d.Summary.Inconclusive > 0:
+			st = warn
+		case allHeld:
+			st = good
+		}
+		p.wrapped(st, "", text, 2)
+	}
+	if d.Run.Interrupted {
+		p.wrapped(warn, "", "interrupted: these are the results that were complete by then", 2)
+	}
+}
