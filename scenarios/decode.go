@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -84,6 +85,9 @@ type field struct {
 
 // fieldsOf lists the keys that a structure takes, those of embedded structures included.
 func fieldsOf(t reflect.Type) []field {
+	if known, ok := fieldCache.Load(t); ok {
+		return known.([]field)
+	}
 	var out []field
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
@@ -92,8 +96,12 @@ func fieldsOf(t reflect.Type) []field {
 		}
 		out = append(out, field{name: name, doc: f.Tag.Get("doc"), index: f.Index})
 	}
+	fieldCache.Store(t, out)
 	return out
 }
+
+// fieldCache remembers the keys of each structure: every variant of a scenario asks for them.
+var fieldCache sync.Map // reflect.Type to []field
 
 func (d *decoder) structure(path string, n *node, v reflect.Value) {
 	// A kind alone may stand for the mapping that names it: `guard: unique-index`.

@@ -265,9 +265,16 @@ func (s *Scenario) resolve(i int, v Variant, changes []change, seed int64) (Tria
 			return Trial{}, err
 		}
 	}
+	root.drop("variants") // decoded one by one
 	d := decoder{source: s.Source}
 	var f file
+	var row variant
 	d.decode("", root, reflect.ValueOf(&f).Elem())
+	if prefix == "" {
+		row = variant{Expect: f.Expect, Invariant: f.Invariant}
+	} else {
+		d.decode(strings.TrimSuffix(prefix, "."), checks, reflect.ValueOf(&row).Elem())
+	}
 	if d.err != nil {
 		if d.err.At.line == 0 {
 			d.err.Source = nil
@@ -276,11 +283,8 @@ func (s *Scenario) resolve(i int, v Variant, changes []change, seed int64) (Tria
 	}
 	t := Trial{
 		Scenario: s.Name, Configuration: v.Name, ID: v.ID, Setup: f.Setup,
-		Expect: f.Expect, Invariants: f.Invariant, Seed: seed, Begin: s.Begin,
+		Expect: row.Expect, Invariants: row.Invariant, Seed: seed, Begin: s.Begin,
 		Places: map[string]Place{},
-	}
-	if prefix != "" {
-		t.Expect, t.Invariants = f.Variants[i].Expect, f.Variants[i].Invariant
 	}
 	if e := checks.get("expect"); e != nil {
 		for _, k := range e.keys {
@@ -288,6 +292,10 @@ func (s *Scenario) resolve(i int, v Variant, changes []change, seed int64) (Tria
 		}
 	}
 	c := checker{scenario: s, root: root, trial: &t, prefix: prefix}
+	if prefix != "" {
+		// For the positions of what is wrong with the variant's own checks.
+		root.put("variants", s.tree.get("variants"))
+	}
 	if err := c.check(); err != nil {
 		return Trial{}, err
 	}

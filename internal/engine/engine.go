@@ -15,6 +15,7 @@ import (
 	"retrylab/internal/lab"
 	"retrylab/internal/vtime"
 	"retrylab/scenarios"
+	"retrylab/slowserver/store/sqlite"
 )
 
 // The names of the clocks.
@@ -25,10 +26,11 @@ const (
 
 // Lab is where trials run: a private directory and a clock. Several trials may run in it at once.
 type Lab struct {
-	dir   string
-	clock string
-	speed float64
-	files atomic.Int64
+	dir      string
+	template *sqlite.Template
+	clock    string
+	speed    float64
+	files    atomic.Int64
 }
 
 // New opens a lab. speed is how many scenario seconds go by in a real one, on the wall clock only.
@@ -38,7 +40,11 @@ func New(clock string, speed float64) (*Lab, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a private directory for the databases: %w", err)
 	}
-	return &Lab{dir: dir, clock: clock, speed: speed}, nil
+	template, err := sqlite.NewTemplate(dir)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return &Lab{dir: dir, template: template, clock: clock, speed: speed}, nil
 }
 
 // Close removes the lab's directory.

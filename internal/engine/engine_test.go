@@ -1,41 +1,242 @@
 package engine_test
 
 import (
-	"context"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"retrylab/internal/engine"
 	"retrylab/internal/judge"
+	"retrylab/internal/lab"
 	"retrylab/scenarios"
 )
 
-func TestX(t *testing.T) {
-	l, err := engine.New(engine.Virtual, 1)
+var update = flag.Bool("update", false, "write the golden journals")
+
+// catalogue returns every trial of every built-in scenario.
+func catalogue(t testing.TB) []scenarios.Trial {
+	t.Helper()
+	all, err := scenarios.Catalogue()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	s, err := scenarios.Builtin("read-timeout")
+	var trials []scenarios.Trial
+	for _, s := range all {
+		planned, err := s.Plan(scenarios.Options{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		trials = append(trials, planned...)
+	}
+	return trials
+}
+
+func name(t scenarios.Trial) string { return t.Scenario + ":" + t.ID }
+
+func newLab(t testing.TB, clock string, speed float64) *engine.Lab {
+	t.Helper()
+	l, err := engine.New(clock, speed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	trials, err := s.Plan(scenarios.Options{Seed: 1})
-	if err != nil {
-		t.Fatal(err)
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// TestCatalogue runs every configuration on the virtual clock: its numbers must hold, and its
+// journal must be the one that was read and found right.
+func TestCatalogue(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, engine.Virtual, 1)
+	for _, trial := range catalogue(t) {
+		t.Run(name(trial), func(t *testing.T) {
+			t.Parallel()
+			obs := l.Run(t.Context(), trial)
+			r := judge.Decide(trial, obs)
+			if r.Verdict != lab.AsExpected {
+				t.Errorf("verdict %s: %s", r.Verdict, r.Why)
+			}
+			for _, c := range r.Checks {
+				if !c.Held {
+					t.Errorf("%s:%d: %s %s: expected %s, actual %s; %s", c.File, c.Line, c.Kind, c.Name, c.Expected, c.Actual, strings.Join(c.Evidence, "; "))
+				}
+			}
+			compareGolden(t, filepath.Join("testdata", "journals", trial.Scenario, trial.ID+".txt"), journal(obs))
+		})
 	}
-	for _, tr := range trials {
-		obs := l.Run(context.Background(), tr)
-		r := judge.Decide(tr, obs)
-		t.Log(r.ID, r.Verdict, r.Why, r.Counts, r.Beliefs)
-		for _, c := range r.Checks {
-			if !c.Held {
-				t.Log(c)
+}
+
+// journal writes an observation down, one event a line.
+func journal(obs lab.Observation) []byte {
+	var b bytes.Buffer
+	for _, e := range obs.Events {
+		fmt.Fprintf(&b, "%12.6f  %-11s %s", e.At.Seconds(), e.Kind, e.Node)
+		for _, part := range []struct {
+			name string
+			v    any
+			set  bool
+		}{
+			{"", e.Path(), e.Path() != ""}, {"to ", e.Target, e.Target != ""}, {"status ", e.Status, e.Status != 0},
+			{"key ", e.Key, e.Key != ""}, {"order ", e.Order, e.Order != 0}, {"wait ", e.Wait, e.Kind == lab.Retry},
+			{"left ", e.Remaining.Round(time.Millisecond), e.Remaining != 0}, {"", e.Detail, e.Detail != ""},
+		} {
+			if part.set {
+				fmt.Fprintf(&b, "  %s%v", part.name, part.v)
 			}
 		}
-		if testing.Verbose() && tr.ID == "key-claimed-first-409" {
-			for _, e := range obs.Events {
-				t.Log(e)
+		b.WriteByte('\n')
+	}
+	for _, e := range obs.Effects {
+		fmt.Fprintf(&b, "order %d of %s by %s at %s, key %q, amount %d, created %d ms\n", e.Order, e.Operation, e.Send, e.Node, e.Key, e.Amount, e.CreatedMs)
+	}
+	for _, o := range obs.Outcomes {
+		fmt.Fprintf(&b, "%s ended %s (%s) at %d ms with %d orders\n", o.Operation, o.Belief, o.Reason, lab.Millis(o.DoneAt), o.Effects)
+	}
+	return b.Bytes()
+}
+
+func compareGolden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; write it with -update, then read it", err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("the journal differs from %s (-want +got):\n%s", path, diff)
+	}
+}
+
+// digest is a hash of everything that was seen and judged.
+func digest(t testing.TB, trial scenarios.Trial, obs lab.Observation) string {
+	t.Helper()
+	data, err := json.Marshal(judge.Decide(trial, obs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The journal has the times to the nanosecond, the result only to the millisecond.
+	sum := sha256.Sum256(append(data, journal(obs)...))
+	return fmt.Sprintf("%x", sum[:8])
+}
+
+// TestDeterminism runs every configuration again and again, beside others, and expects one hash.
+func TestDeterminism(t *testing.T) {
+	t.Parallel()
+	runs := 10
+	if testing.Short() {
+		runs = 3
+	}
+	sameHash(t, runs)
+}
+
+// TestNoisyNeighbour is TestDeterminism on a machine that is busy with something else, with one
+// processor and with more than there are: the machine must not decide.
+func TestNoisyNeighbour(t *testing.T) {
+	// Not parallel: it changes the number of processors for the whole process.
+	for _, procs := range []int{1, runtime.NumCPU(), 8} {
+		t.Run(fmt.Sprintf("GOMAXPROCS=%d", procs), func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+			defer load(runtime.NumCPU())()
+			sameHash(t, 2)
+		})
+	}
+}
+
+// load keeps n processors busy until the function that it returns is called.
+func load(n int) (stop func()) {
+	var stopped atomic.Bool
+	var loops sync.WaitGroup
+	for range n {
+		loops.Go(func() {
+			for x := uint64(1); !stopped.Load(); x++ {
+				x *= x
+			}
+		})
+	}
+	return func() {
+		stopped.Store(true)
+		loops.Wait()
+	}
+}
+
+func sameHash(t *testing.T, runs int) {
+	t.Helper()
+	l := newLab(t, engine.Virtual, 1)
+	trials := catalogue(t)
+	hashes := make([][]string, len(trials))
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	queue := make(chan int)
+	for range 4 {
+		workers.Go(func() {
+			for i := range queue {
+				h := digest(t, trials[i], l.Run(t.Context(), trials[i]))
+				mu.Lock()
+				hashes[i] = append(hashes[i], h)
+				mu.Unlock()
+			}
+		})
+	}
+	for range runs {
+		for i := range trials {
+			queue <- i
+		}
+	}
+	close(queue)
+	workers.Wait()
+	for i, seen := range hashes {
+		slices.Sort(seen)
+		if different := slices.Compact(slices.Clone(seen)); len(different) != 1 {
+			t.Errorf("%s: %d different hashes in %d runs", name(trials[i]), len(different), runs)
+		}
+	}
+}
+
+// TestSeeds runs every configuration with other seeds: what a scenario shows must not be the luck
+// of one.
+func TestSeeds(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, engine.Virtual, 1)
+	for _, seed := range []int64{2, 3, 77, 1 << 40} {
+		for _, trial := range catalogue(t) {
+			trial.Seed = seed
+			if r := judge.Decide(trial, l.Run(t.Context(), trial)); r.Verdict != lab.AsExpected {
+				t.Errorf("%s with seed %d: %s %s %+v", name(trial), seed, r.Verdict, r.Why, failed(r))
 			}
 		}
 	}
+}
+
+func failed(r lab.Result) (out []string) {
+	for _, c := range r.Checks {
+		if !c.Held {
+			out = append(out, fmt.Sprintf("%s: expected %s, actual %s", c.Name, c.Expected, c.Actual))
+		}
+	}
+	return out
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"retrylab/caller"
@@ -19,7 +20,6 @@ import (
 	"retrylab/scenarios"
 	"retrylab/slowserver"
 	"retrylab/slowserver/fault"
-	"retrylab/slowserver/store/sqlite"
 )
 
 // world is what a trial runs in.
@@ -70,7 +70,7 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 		d := 5*time.Microsecond + time.Duration(lab.Draw(t.Seed, id, "pause")*float64(45*time.Microsecond))
 		return w.clock.Sleep(ctx, d)
 	}
-	db, err := sqlite.Open(l.dir, l.storeName(), pause)
+	db, err := l.template.Open(l.storeName(), pause)
 	if err != nil {
 		return fail(err)
 	}
@@ -147,7 +147,7 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 		})
 	}
 	operations.Wait()
-	err = settle(life, w)
+	err = m.settle()
 	for _, e := range counts {
 		err = errors.Join(err, e)
 	}
@@ -180,17 +180,27 @@ func idle(layers []policy.Layer) int {
 
 // settle waits until no connection can bring anything more. The pauses double: on the virtual
 // clock they cost nothing, and what they overshoot by is not counted.
-func settle(life context.Context, w world) error {
-	pause := time.Millisecond
-	for w.network.Busy() {
-		if err := w.clock.Sleep(life, pause); err != nil {
+func (m *machines) settle() error {
+	clock, pause, quiet := m.world.clock, time.Millisecond, 0
+	for m.world.network.Busy() {
+		if quiet++; m.inside.Load() > 0 {
+			quiet = 0
+		}
+		if quiet > 1 {
+			// Nothing is on its way: what keeps the network busy are connections that were idle
+			// at the start and that nobody came to use.
+			for _, c := range m.chains {
+				c.Close()
+			}
+		}
+		if err := clock.Sleep(m.life, pause); err != nil {
 			return err
 		}
-		if w.clock.Virtual() || w.clock.Real(pause) < 5*time.Millisecond {
+		if clock.Virtual() || clock.Real(pause) < 5*time.Millisecond {
 			pause *= 2
 		}
 	}
-	return context.Cause(life)
+	return context.Cause(m.life)
 }
 
 // last returns the time of the newest event.
@@ -236,6 +246,7 @@ type machines struct {
 	life    context.Context
 	servers []*http.Server
 	chains  []*caller.Chain
+	inside  atomic.Int64 // requests in a handler
 }
 
 // serve starts a machine. One that cannot be reached has a name and no listener.
@@ -249,6 +260,8 @@ func (m *machines) serve(name string, handler http.Handler, unreachable bool) er
 	}
 	s := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			m.inside.Add(1)
+			defer m.inside.Add(-1)
 			defer m.group.Catch()
 			handler.ServeHTTP(w, r)
 		}),

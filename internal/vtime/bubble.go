@@ -14,7 +14,8 @@ import (
 // This is the only file outside tests that imports package testing. The virtual
 // clock is that of testing/synctest, which works in an ordinary binary as long
 // as no method of the testing.T is called; nothing else of the lab depends on
-// how it is made. The package adds no flags to the binary.
+// how it is made. The package adds no flags to the binary. In a binary with the
+// race detector it ends the process after the report of a race in a bubble.
 
 // ErrNoBubble says that [Bubble] could not run because the toolchain, or a
 // setting of it, refuses to fake the time of an ordinary program.

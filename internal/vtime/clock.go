@@ -50,8 +50,8 @@ func (c *Clock) Now() time.Duration {
 // shows, stores and sends; it is no argument for a timer or a deadline.
 func (c *Clock) Date() time.Time { return c.calendar.Add(c.Now()) }
 
-// Real returns what a timer must be set to for d of scenario time to pass. It
-// keeps the sign of d: a positive duration never becomes zero.
+// Real returns what a timer must be set to for d of scenario time to pass. A
+// positive duration never becomes zero.
 func (c *Clock) Real(d time.Duration) time.Duration {
 	if c.speed == 1 {
 		return d

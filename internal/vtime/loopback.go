@@ -12,8 +12,8 @@ import (
 // for a socket counts as one that can run.
 //
 // Each listener has a port that the system chose. Dial to a host where nothing
-// listens touches no socket, since no port is certain to be free: the error is
-// made here, after that of the system.
+// listens touches no socket, since no port is certain to stay free: its error
+// is made here, to look like that of the system.
 type Loopback struct {
 	done chan struct{} // closed by Close
 
@@ -55,44 +55,53 @@ func (n *Loopback) Listen(host string) (net.Listener, error) {
 
 // Dial implements [Network]. It does not use the id.
 func (n *Loopback) Dial(ctx context.Context, host, _ string) (net.Conn, error) {
-	if ctx.Err() != nil {
-		return nil, hostError("dial", host, ended(ctx))
-	}
-	n.mu.Lock()
-	l, dark, closed := n.listeners[host], n.dark[host], n.closed
-	if l != nil && !dark {
-		l.dialled++
-	}
-	n.mu.Unlock()
-	switch {
-	case closed:
-		return nil, hostError("dial", host, net.ErrClosed)
-	case dark:
-		select {
-		case <-ctx.Done():
-			return nil, hostError("dial", host, ended(ctx))
-		case <-n.done:
-			return nil, hostError("dial", host, net.ErrClosed)
-		}
-	case l == nil:
-		return nil, hostError("dial", host, errRefused)
+	l, err := n.find(ctx, host)
+	if err != nil {
+		return nil, hostError("dial", host, err)
 	}
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp4", l.Addr().String())
-	if err == nil {
-		tracked, err := n.track(c.(*net.TCPConn), nil)
-		if err != nil {
-			return nil, hostError("dial", host, err)
+	if err != nil {
+		n.mu.Lock()
+		l.dialled--
+		n.mu.Unlock()
+		if opErr, ok := errors.AsType[*net.OpError](err); ok && ctx.Err() != nil {
+			opErr.Err = ended(ctx)
 		}
-		return tracked, nil
+		return nil, err
 	}
+	tracked, err := n.track(c.(*net.TCPConn), nil)
+	if err != nil {
+		return nil, hostError("dial", host, err)
+	}
+	return tracked, nil
+}
+
+// find returns the listener of a host, and counts it as dialled. At a dark host
+// it does not return before ctx ends.
+func (n *Loopback) find(ctx context.Context, host string) (*tcpListener, error) {
 	n.mu.Lock()
-	l.dialled--
-	n.mu.Unlock()
-	if opErr, ok := errors.AsType[*net.OpError](err); ok && ctx.Err() != nil {
-		opErr.Err = ended(ctx)
+	defer n.mu.Unlock()
+	switch l := n.listeners[host]; {
+	case n.closed:
+		return nil, net.ErrClosed
+	case ctx.Err() != nil:
+		return nil, ended(ctx)
+	case n.dark[host]:
+		n.mu.Unlock()
+		defer n.mu.Lock()
+		select {
+		case <-ctx.Done():
+			return nil, ended(ctx)
+		case <-n.done:
+			return nil, net.ErrClosed
+		}
+	case l == nil:
+		return nil, errRefused
+	default:
+		l.dialled++
+		return l, nil
 	}
-	return nil, err
 }
 
 // Blackhole implements [Network].

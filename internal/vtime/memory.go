@@ -26,8 +26,8 @@ const (
 // before the latency has passed: not data, nor that data has been read, nor
 // that the end was closed. Since these latencies differ in the nanoseconds, the
 // order of events on different machines is decided by time, not by the
-// scheduler. Dial takes one round trip; the listener can accept the connection
-// one latency later.
+// scheduler. Dial takes one round trip and finds who listens when half of that
+// is over; the listener can accept the connection one latency after it.
 //
 // Up to 256 KiB can be on their way in each direction, or unread; then Write
 // blocks. Data that has arrived is delivered even at the very instant of the
@@ -73,24 +73,34 @@ func (m *Memory) Listen(host string) (net.Listener, error) {
 	return l, nil
 }
 
-// Dial implements [Network].
+// Dial implements [Network]. Connections with the same id have the same
+// latencies.
 func (m *Memory) Dial(ctx context.Context, host, id string) (net.Conn, error) {
 	client, server := clientAddr(id), serverAddr(host)
+	c, err := m.dial(ctx, client, server, host, id)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: client.Network(), Source: client, Addr: server, Err: err}
+	}
+	return c, nil
+}
+
+func (m *Memory) dial(ctx context.Context, client, server addr, host, id string) (*conn, error) {
 	there, back := m.latency(id, "there"), m.latency(id, "back")
 	l, err := m.knock(ctx, host, there)
-	if err == nil {
-		err = m.sleep(ctx, back)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil && l == nil {
-		err = errRefused
+	if err := m.sleep(ctx, back); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		near, far := newConns(m, client, server, there, back)
-		if err = l.enqueue(arrival{at: time.Now().Add(there), id: id, conn: far}); err == nil {
-			return near, nil
-		}
+	if l == nil {
+		return nil, errRefused
 	}
-	return nil, &net.OpError{Op: "dial", Net: client.Network(), Source: client, Addr: server, Err: err}
+	near, far := newConns(m, client, server, there, back)
+	if err := l.enqueue(arrival{at: time.Now().Add(there), id: id, conn: far}); err != nil {
+		return nil, err
+	}
+	return near, nil
 }
 
 // knock takes the time of the first packet's way to host and returns who
@@ -218,25 +228,29 @@ type arrival struct {
 	conn *conn
 }
 
-// enqueue lets the listener accept a connection at the time of its arrival,
-// unless it has closed.
+// enqueue lets the listener accept a connection once it has arrived. A listener
+// that has closed since the first packet was there resets it, as one does that
+// closes later: which of the two it is makes no difference to the caller.
 func (l *listener) enqueue(a arrival) error {
 	m := l.network
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch {
-	case m.closed:
+	if m.closed {
+		m.mu.Unlock()
 		return net.ErrClosed
-	case l.closed:
-		return errRefused
 	}
+	m.connected(a.conn.peer, a.conn)
+	if l.closed {
+		m.mu.Unlock()
+		a.conn.refuse(a.at)
+		return nil
+	}
+	defer m.mu.Unlock()
 	// A connection arrives later than it is enqueued, so that the queue is in
 	// order whatever the order in which goroutines of one instant get here.
 	i, _ := slices.BinarySearchFunc(l.queue, a, func(a, b arrival) int {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id))
 	})
 	l.queue = slices.Insert(l.queue, i, a)
-	m.connected(a.conn.peer, a.conn)
 	l.changed.broadcast()
 	return nil
 }

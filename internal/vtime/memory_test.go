@@ -148,7 +148,7 @@ func TestMemoryDialMeetsListener(t *testing.T) {
 		{
 			name:  "closed before the answer",
 			close: func(there, back time.Duration) time.Duration { return there + back - early },
-			dial:  syscall.ECONNREFUSED,
+			read:  syscall.ECONNRESET,
 		},
 		{
 			name:  "closed before the connection arrives",

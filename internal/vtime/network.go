@@ -12,31 +12,33 @@ import (
 // without a port. All methods may be called by several goroutines.
 //
 // The connections of both networks have, beside the methods of [net.Conn], the
-// methods SetLinger and CloseWrite of [net.TCPConn], and break as TCP does on
-// Linux:
+// methods SetLinger and CloseWrite of [net.TCPConn], and end as TCP connections
+// do on Linux:
 //
 //   - Close tells the peer that no more data comes: it reads what was sent and
 //     then [io.EOF]. Close after SetLinger(0), or with data unread, is a reset:
 //     the peer reads what was sent and then gets [syscall.ECONNRESET].
-//   - What is sent to an end that is closed is answered with a reset. After a
-//     peer's Close the first write may therefore succeed; later ones fail with
-//     [syscall.EPIPE], and reads go on returning [io.EOF].
-//   - After CloseWrite an end writes no more (EPIPE) but still reads.
-//   - On an end's own closed side everything fails with [net.ErrClosed], and
-//     after a deadline with [os.ErrDeadlineExceeded].
+//   - Data that reaches a closed end draws a reset. After a peer's Close the
+//     first write may therefore succeed; later ones fail with [syscall.EPIPE],
+//     and reads go on returning [io.EOF].
+//   - After CloseWrite an end can still read, but its writes fail with EPIPE.
+//   - At an end that was closed by its owner everything fails with
+//     [net.ErrClosed], after a deadline with [os.ErrDeadlineExceeded].
 //
-// All errors but io.EOF are wrapped in [*net.OpError].
+// All errors but io.EOF are wrapped in [*net.OpError]. A Memory returns the
+// error of a reset every time, a Loopback only once, as the system does: then
+// reads return io.EOF, and writes EPIPE.
 type Network interface {
 	// Listen returns the listener of a host. A host has one at a time; it may
 	// have another after the first is closed. Connections which are dialled
 	// and not yet accepted when a listener closes are reset.
 	Listen(host string) (net.Listener, error)
 
-	// Dial connects to a host. The id names the connection: a machine on the
-	// virtual clock derives from it, and from the seed, how long data takes.
-	// The error wraps [syscall.ECONNREFUSED] if nothing listens; if ctx ends
-	// first it wraps [context.Cause] of it, and is a time-out in the sense of
-	// [net.Error] if it was a deadline that ended ctx.
+	// Dial connects to a host. The id names the connection: what is drawn at
+	// random for a connection is drawn from its id and a seed. The error wraps
+	// [syscall.ECONNREFUSED] if nothing listens; if ctx ends first it wraps
+	// [context.Cause] of it, and is a time-out in the sense of [net.Error] if
+	// it was a deadline that ended ctx.
 	Dial(ctx context.Context, host, id string) (net.Conn, error)
 
 	// Blackhole makes a host swallow what is sent to connect to it: from now

@@ -55,18 +55,46 @@ type Store struct {
 	changed chan struct{}
 }
 
-// Open makes a new database file called name in dir. yield is called when a transaction had to
-// wait for the one before it: the moment that the hand-over takes, so that what the two do never
-// falls on one instant; nil for none.
-func Open(dir, name string, yield func(ctx context.Context, id string) error) (*Store, error) {
+// Template is an empty database with its schema, made once for any number of trials: a copy of it
+// costs a fraction of what making it does.
+type Template struct {
+	dir  string
+	data []byte
+}
+
+// NewTemplate makes the database that the stores in dir are copies of.
+func NewTemplate(dir string) (*Template, error) {
+	path := filepath.Join(dir, "template.db")
+	// Nothing is lost that cannot be made again, so nothing has to reach the disk.
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
+	if err != nil {
+		return nil, fmt.Errorf("open store sqlite: %w", err)
+	}
+	_, err = db.Exec(schema)
+	if err := errors.Join(err, db.Close()); err != nil {
+		return nil, fmt.Errorf("open store sqlite in %s: %w", dir, err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("open store sqlite: %w", err)
+	}
+	return &Template{dir: dir, data: data}, os.Remove(path)
+}
+
+// Open makes a new database called name. yield is called when a transaction had to wait for the
+// one before it: the moment that the hand-over takes, so that what the two do never falls on one
+// instant; nil for none.
+func (t *Template) Open(name string, yield func(ctx context.Context, id string) error) (*Store, error) {
 	s := &Store{
-		path:    filepath.Join(dir, name+".db"),
+		path:    filepath.Join(t.dir, name+".db"),
 		yield:   yield,
 		writer:  make(chan struct{}, 1),
 		changed: make(chan struct{}),
 	}
-	dsn := "file:" + s.path + "?_pragma=busy_timeout(0)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate"
-	db, err := sql.Open("sqlite", dsn)
+	if err := os.WriteFile(s.path, t.data, 0o600); err != nil {
+		return nil, fmt.Errorf("open store sqlite: %w", err)
+	}
+	db, err := sql.Open("sqlite", "file:"+s.path+"?_pragma=busy_timeout(0)&_pragma=synchronous(NORMAL)&_txlock=immediate")
 	if err != nil {
 		return nil, fmt.Errorf("open store sqlite: %w", err)
 	}
@@ -74,9 +102,6 @@ func Open(dir, name string, yield func(ctx context.Context, id string) error) (*
 	// One connection reads while another writes; more would only cost their opening.
 	db.SetMaxOpenConns(16)
 	db.SetMaxIdleConns(16)
-	if _, err := db.Exec(schema); err != nil {
-		return nil, errors.Join(fmt.Errorf("open store sqlite in %s: %w", dir, err), s.Close())
-	}
 	if err := s.readInfo(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -111,13 +136,26 @@ func (s *Store) Info() lab.Store { return s.info }
 
 // Close closes the database and removes its files.
 func (s *Store) Close() error {
-	err := s.db.Close()
+	err := s.closeQuickly()
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if e := os.Remove(s.path + suffix); e != nil && !errors.Is(e, os.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
 	}
 	return err
+}
+
+// closeQuickly closes the database without waiting for the disk: the last connection to close
+// copies the log into the file and syncs both, for nothing, since they are removed next.
+func (s *Store) closeQuickly() error {
+	ctx := context.Background()
+	last, err := s.db.Conn(ctx)
+	if err == nil {
+		s.db.SetMaxIdleConns(-1) // closes the others, and this one when it is given back
+		_, err = last.ExecContext(ctx, "PRAGMA synchronous = OFF")
+		err = errors.Join(err, last.Close())
+	}
+	return errors.Join(err, s.db.Close())
 }
 
 // Changed returns a channel that is closed by the next commit.

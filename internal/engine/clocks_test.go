@@ -1,0 +1,158 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"retrylab/internal/engine"
+	"retrylab/internal/judge"
+	"retrylab/internal/lab"
+	"retrylab/scenarios"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestClocksAgree runs every configuration on the wall clock, over loopback TCP, and expects the
+// counts and beliefs of the virtual clock. A machine that stumbles makes a trial inconclusive,
+// which is no disagreement; it is tried again at a lower speed.
+func TestClocksAgree(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes half a minute of real time")
+	}
+	virtual := newLab(t, engine.Virtual, 1)
+	trials := catalogue(t)
+	// Together: each mostly sleeps.
+	var workers sync.WaitGroup
+	slots := make(chan struct{}, 12)
+	for _, trial := range trials {
+		workers.Add(1)
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots; workers.Done() }()
+			want := virtual.Run(t.Context(), trial)
+			for _, speed := range []float64{40, 20, 8} {
+				wall, err := engine.New(engine.Wall, speed)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := wall.Check(t.Context(), trial); err != nil {
+					wall.Close()
+					continue
+				}
+				got := wall.Run(t.Context(), trial)
+				wall.Close()
+				if got.Defect {
+					t.Errorf("%s at speed %g: %s", name(trial), speed, got.Broken)
+					return
+				}
+				if got.Broken != "" {
+					t.Logf("%s at speed %g: %s", name(trial), speed, got.Broken)
+					continue
+				}
+				compareCounts(t, trial, want, got)
+				return
+			}
+			t.Errorf("%s: inconclusive at every speed", name(trial))
+		}()
+	}
+	workers.Wait()
+}
+
+func compareCounts(t *testing.T, trial scenarios.Trial, want, got lab.Observation) {
+	w, g := judge.Decide(trial, want), judge.Decide(trial, got)
+	if w.Counts != g.Counts || w.Beliefs != g.Beliefs || !slices.Equal(w.Nodes, g.Nodes) {
+		t.Errorf("%s: virtual %+v %+v, wall %+v %+v", name(trial), w.Counts, w.Beliefs, g.Counts, g.Beliefs)
+	}
+	if g.Verdict == lab.NotAsExpected {
+		t.Errorf("%s: on the wall clock %v", name(trial), failed(g))
+	}
+}
+
+// TestTooFast demands that a speed is refused at which real time could decide.
+func TestTooFast(t *testing.T) {
+	t.Parallel()
+	trial := one(t, "read-timeout", "feign-retryer-3")
+	l := newLab(t, engine.Wall, 1000)
+	var fast *engine.TooFastError
+	if err := l.Check(t.Context(), trial); !errors.As(err, &fast) {
+		t.Fatalf("speed 1000: %v, want a TooFastError", err)
+	}
+	if most := fast.Most(); most < 100 || most >= 1000 {
+		t.Errorf("at most %g; the commits and the caller's end are a second apart", most)
+	}
+	if err := newLab(t, engine.Wall, fast.Most()).Check(t.Context(), trial); err != nil {
+		t.Errorf("the speed that the error names is refused as well: %v", err)
+	}
+}
+
+// TestInterrupted stops a trial on each clock: it must say so, and leave nothing.
+func TestInterrupted(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	trial := one(t, "read-timeout", "feign-retryer-3")
+	for _, clock := range []string{engine.Virtual, engine.Wall} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New("enough"))
+		l, err := engine.New(clock, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if obs := l.Run(ctx, trial); obs.Broken != engine.ErrInterrupted.Error() {
+			t.Errorf("%s: broken %q, want %q", clock, obs.Broken, engine.ErrInterrupted)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestNothingIsLeft looks for files and goroutines after trials on both clocks.
+func TestNothingIsLeft(t *testing.T) {
+	// Not parallel: it watches the temporary directory of the process.
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	for _, clock := range []string{engine.Virtual, engine.Wall} {
+		l, err := engine.New(clock, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"feign-retryer-3", "key-claimed-first-409"} {
+			if obs := l.Run(t.Context(), one(t, "read-timeout", id)); obs.Defect {
+				t.Error(obs.Broken)
+			}
+			left, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+			if err != nil || len(left) > 0 {
+				t.Errorf("%s: after a trial there are %v %v", clock, left, err)
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("after the labs are closed there are %v %v", left, err)
+	}
+}
+
+// one returns one trial of a built-in scenario.
+func one(t testing.TB, scenario, id string) scenarios.Trial {
+	t.Helper()
+	s, err := scenarios.Builtin(scenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trials, err := s.Plan(scenarios.Options{Seed: 1, Only: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trials[0]
+}

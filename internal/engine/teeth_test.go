@@ -1,0 +1,168 @@
+package engine_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"retrylab/caller/policy"
+	"retrylab/internal/engine"
+	"retrylab/internal/judge"
+	"retrylab/internal/lab"
+	"retrylab/scenarios"
+	"retrylab/slowserver/fault"
+	"retrylab/slowserver/guard"
+)
+
+// A sabotage is one thing done to a trial that its checks should notice.
+type sabotage struct {
+	name  string
+	trial scenarios.Trial
+	// part is set when a part of the scenario was taken away. If no check notices that, the part
+	// is for show, and the reason must be listed in testdata/harmless.txt.
+	part bool
+}
+
+// sabotages takes away each part of a trial once, and does three things that nothing can survive
+// unnoticed.
+func sabotages(t scenarios.Trial) []sabotage {
+	var out []sabotage
+	add := func(name string, part bool, change func(*scenarios.Trial)) {
+		c := t
+		c.Setup.Server.Faults = slices.Clone(t.Setup.Server.Faults)
+		c.Setup.Hops = slices.Clone(t.Setup.Hops)
+		c.Layers = slices.Clone(t.Layers)
+		c.HopLayers = slices.Clone(t.HopLayers)
+		for i := range c.HopLayers {
+			c.HopLayers[i] = slices.Clone(t.HopLayers[i])
+		}
+		change(&c)
+		out = append(out, sabotage{name, c, part})
+	}
+	if t.Setup.Server.Guard.Kind != "" && t.Setup.Server.Guard.Kind != "none" {
+		add("without the guard", true, func(c *scenarios.Trial) { c.Setup.Server.Guard = guard.Settings{} })
+	}
+	if t.Setup.Caller.Key != "none" {
+		add("without the key", true, func(c *scenarios.Trial) { c.Setup.Caller.Key = "none" })
+	}
+	for i, f := range t.Setup.Server.Faults {
+		add("without the fault "+f.Name(), true, func(c *scenarios.Trial) { c.Setup.Server.Faults = slices.Delete(c.Setup.Server.Faults, i, i+1) })
+	}
+	for i, l := range t.Layers {
+		add("without the layer "+l.Name, true, func(c *scenarios.Trial) { c.Layers = slices.Delete(c.Layers, i, i+1) })
+		if l.Attempts > 1 {
+			add("one attempt more in "+l.Name, true, func(c *scenarios.Trial) { c.Layers[i].Attempts++ })
+		}
+	}
+	for h, hop := range t.Setup.Hops {
+		for i, l := range t.HopLayers[h] {
+			if !l.Peers { // a proxy without its balancing would be another machine
+				add("without the layer "+l.Name+" of "+hop.Name, true, func(c *scenarios.Trial) { c.HopLayers[h] = slices.Delete(c.HopLayers[h], i, i+1) })
+			}
+		}
+		add("without the hop "+hop.Name, true, func(c *scenarios.Trial) {
+			c.Setup.Hops = slices.Delete(c.Setup.Hops, h, h+1)
+			c.HopLayers = slices.Delete(c.HopLayers, h, h+1)
+		})
+	}
+	if t.Setup.Caller.Timeouts != (scenarios.Timeouts{}) {
+		add("without time-outs", true, func(c *scenarios.Trial) { c.Setup.Caller.Timeouts = scenarios.Timeouts{} })
+	}
+	add("time-outs a tenth as long", false, func(c *scenarios.Trial) {
+		for _, d := range []*time.Duration{&c.Setup.Caller.Timeouts.Read, &c.Setup.Caller.Timeouts.Attempt, &c.Setup.Caller.Timeouts.Total} {
+			*d /= 10
+		}
+	})
+	add("one operation more", false, func(c *scenarios.Trial) { c.Setup.Operations++ })
+	add("every order refused", false, func(c *scenarios.Trial) {
+		c.Setup.Server.Faults = append([]fault.Settings{{At: fault.BeforeGuard, Do: "status", Status: 400}}, c.Setup.Server.Faults...)
+	})
+	add("every order accepted at once", false, func(c *scenarios.Trial) {
+		c.Setup.Server.Faults, c.Setup.Server.Processing, c.Setup.Server.Guard = nil, 0, guard.Settings{}
+		c.Layers = []policy.Layer{}
+	})
+	return out
+}
+
+// TestTeeth sabotages every configuration in every listed way. Each of its checks must fail under
+// at least one sabotage, and each part that is taken away must be missed by at least one check.
+func TestTeeth(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, engine.Virtual, 1)
+	harmless := readHarmless(t)
+	var mu sync.Mutex
+	var missing []string
+	used := map[string]bool{}
+	// The subtests run in parallel; the group's end is waited for before the list is looked at.
+	t.Run("configurations", func(t *testing.T) {
+		for _, trial := range catalogue(t) {
+			t.Run(name(trial), func(t *testing.T) {
+				t.Parallel()
+				sound := judge.Decide(trial, l.Run(t.Context(), trial))
+				bitten := map[string]bool{}
+				for _, s := range sabotages(trial) {
+					noticed := false
+					r := judge.Decide(s.trial, l.Run(t.Context(), s.trial))
+					for _, c := range r.Checks {
+						if c.Kind != "premise" && !c.Held {
+							noticed = true
+							bitten[c.Kind+" "+c.Name] = true
+						}
+					}
+					noticed = noticed || r.Verdict == lab.Inconclusive
+					entry := name(trial) + " " + s.name
+					mu.Lock()
+					switch {
+					case !s.part || noticed:
+					case harmless[entry]:
+						used[entry] = true
+					default:
+						missing = append(missing, entry)
+					}
+					mu.Unlock()
+				}
+				for _, c := range sound.Checks {
+					if c.Kind != "premise" && !bitten[c.Kind+" "+c.Name] {
+						t.Errorf("%s:%d: %s %s (%s) holds under every sabotage: it checks nothing", c.File, c.Line, c.Kind, c.Name, c.Expected)
+					}
+				}
+			})
+		}
+	})
+	slices.Sort(missing)
+	for _, entry := range missing {
+		t.Errorf("%s: no check notices; if that is right, say why in testdata/harmless.txt", entry)
+	}
+	for entry := range harmless {
+		if !used[entry] {
+			t.Errorf("testdata/harmless.txt lists %q, which is noticed or is no sabotage", entry)
+		}
+	}
+}
+
+// readHarmless reads the sabotages that rightly change nothing: a line each, with the reason after
+// a colon and a space.
+func readHarmless(t *testing.T) map[string]bool {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "harmless.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]bool{}
+	for i, line := range strings.Split(string(data), "\n") {
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		entry, reason, ok := strings.Cut(line, ": ")
+		if !ok || strings.TrimSpace(reason) == "" {
+			t.Fatal(fmt.Sprintf("testdata/harmless.txt:%d: no reason", i+1))
+		}
+		out[entry] = true
+	}
+	return out
+}
