@@ -25,17 +25,17 @@ func (a *app) describeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			trials, err := s.Plan(scenarios.Options{Seed: 1})
+			base, err := s.Base()
 			if err != nil {
 				return err
 			}
-			return a.describe(s, trials)
+			return a.describe(s, base)
 		},
 	}
 }
 
 // describe prints what Plan knows: nothing is run, and the numbers are left to be predicted.
-func (a *app) describe(s *scenarios.Scenario, trials []scenarios.Trial) error {
+func (a *app) describe(s *scenarios.Scenario, base scenarios.Trial) error {
 	wide := min(width(a.stdout), 100)
 	say(a.stdout, "%s   %s\n", s.Name, s.Title)
 	for _, paragraph := range strings.Split(strings.TrimSpace(s.Lesson), "\n\n") {
@@ -43,7 +43,7 @@ func (a *app) describe(s *scenarios.Scenario, trials []scenarios.Trial) error {
 			say(a.stdout, "%s\n", fold(paragraph, wide, ""))
 		}
 	}
-	say(a.stdout, "The chain\n%s\n", fold(chain(trials[0]), wide, "  "))
+	say(a.stdout, "The chain\n%s\n", fold(chain(base), wide, "  "))
 
 	say(a.stdout, "The configurations: how many orders will there be?")
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)

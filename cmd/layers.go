@@ -67,27 +67,17 @@ func unknownLayer(name string) error {
 }
 
 func (a *app) layers() error {
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "PRESET\tID\tVERSION\tCOUNTS")
+	wide := min(width(a.stdout), 100)
 	for _, p := range preset.All {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Name, or(p.Entry, "-"), plain(or(firstWords(p.Version), "-")), plain(p.Counts))
+		say(a.stdout, "%-18s %s", p.Name, or(p.Entry, "generic"))
+		say(a.stdout, "%s", fold(p.Counts, wide, strings.Repeat(" ", 19)))
 	}
 	for _, s := range preset.Stacks {
-		fmt.Fprintf(w, "%s\t%s\t-\t%s\n", s.Name, s.Entry, plain(strings.Join(s.Presets, " over ")))
-	}
-	if err := w.Flush(); err != nil {
-		return err
+		say(a.stdout, "%-18s %s", s.Name, s.Entry)
+		say(a.stdout, "%s", fold(strings.Join(s.Presets, " over "), wide, strings.Repeat(" ", 19)))
 	}
 	say(a.stdout, "\nNext: retrylab layers apache-httpclient5")
 	return nil
-}
-
-// firstWords is a version without the remarks behind it.
-func firstWords(s string) string {
-	s, _, _ = strings.Cut(s, ";")
-	s, _, _ = strings.Cut(s, "(")
-	s, _, _ = strings.Cut(s, ",")
-	return strings.TrimSpace(s)
 }
 
 func or(s, otherwise string) string {
@@ -170,7 +160,8 @@ func (a *app) cell(ctx context.Context, layer, name string) error {
 	}
 	play, err := preset.Cell(layer, name)
 	if err != nil {
-		return usagef("", "%v", err)
+		what, _, _ := strings.Cut(err.Error(), "; the words are")
+		return usagef("`retrylab layers "+layer+"` lists the words", "%s", what)
 	}
 	trial, err := cell.Trial(scenarios.Slug(name), play)
 	if err != nil {

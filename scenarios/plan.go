@@ -168,6 +168,12 @@ func (s *Scenario) Plan(o Options) ([]Trial, error) {
 	return trials, nil
 }
 
+// Base resolves the scenario as its file begins, before any variant: what the variants differ
+// from. It is pure.
+func (s *Scenario) Base() (Trial, error) {
+	return s.resolve(-1, Variant{Name: "base", ID: "base"}, nil, 1)
+}
+
 // change is one --set: a path, its value and where it was asked for.
 type change struct {
 	path  string
@@ -243,7 +249,7 @@ func (s *Scenario) resolve(i int, v Variant, changes []change, seed int64) (Tria
 	root := s.tree.clone()
 	checks := root // where expect and invariant stand
 	prefix := ""
-	if list := root.get("variants"); list != nil {
+	if list := root.get("variants"); list != nil && i >= 0 {
 		checks = list.items[i]
 		prefix = fmt.Sprintf("variants[%d].", i)
 		if sets := checks.get("set"); sets != nil {

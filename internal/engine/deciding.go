@@ -74,22 +74,26 @@ type sendID struct{ node, path string }
 
 // ending is how a send ended for its sender.
 type ending struct {
+	id        sendID
 	begun, at time.Duration
 	kind      lab.Kind // Timeout, Failure or Reply
 	detail    string
 }
 
-// sends returns every send with its ending.
-func sends(o lab.Observation) map[sendID]*ending {
-	out := map[sendID]*ending{}
+// sends returns every send with its ending, in the order in which they began.
+func sends(o lab.Observation) []*ending {
+	var out []*ending
+	open := map[sendID]*ending{}
 	for _, e := range o.Events {
 		id := sendID{e.Node, e.Send}
 		switch e.Kind {
 		case lab.Send:
-			out[id] = &ending{begun: e.At}
+			s := &ending{id: id, begun: e.At}
+			open[id] = s
+			out = append(out, s)
 		case lab.Timeout, lab.Failure, lab.Reply:
 			// A limit that ends a layer's wait is an ending of the try before it.
-			if s := out[id]; s != nil {
+			if s := open[id]; s != nil {
 				s.at, s.kind, s.detail = e.At, e.Kind, e.Detail
 			}
 		}
@@ -114,7 +118,8 @@ func (p *pairs) limits(t scenarios.Trial) {
 			handled[sendID{e.Node, e.Send}] = e.At
 		}
 	}
-	for id, s := range sends(p.plan) {
+	for _, s := range sends(p.plan) {
+		id := s.id
 		end, arrived := handled[sendID{targets[id], id.path}]
 		gap := time.Duration(0)
 		switch {
@@ -127,7 +132,6 @@ func (p *pairs) limits(t scenarios.Trial) {
 			p.list = append(p.list, pair{name: fmt.Sprintf("the time-out of %s and its answer", id.path), gap: gap, ended: true})
 		}
 	}
-	slices.SortFunc(p.list, func(a, b pair) int { return cmp.Compare(a.name, b.name) })
 }
 
 // shortest is the shorter of the limits on the answer of one send, 0 for none.
@@ -239,11 +243,14 @@ func (p pairs) slip(t scenarios.Trial, o lab.Observation) string {
 	if o.Broken != "" {
 		return o.Broken
 	}
-	seen := sends(o)
-	for id, planned := range sends(p.plan) {
-		s := seen[id]
-		if s != nil && (s.kind == lab.Timeout) != (planned.kind == lab.Timeout) {
-			return fmt.Sprintf("%s ended with %s at %s, planned was %s at %s", id.path, ended(s), s.at.Round(time.Millisecond), ended(planned), planned.at.Round(time.Millisecond))
+	seen := map[sendID]*ending{}
+	for _, s := range sends(o) {
+		seen[s.id] = s
+	}
+	for _, planned := range sends(p.plan) {
+		s := seen[planned.id]
+		if s != nil && s.timer() != planned.timer() {
+			return fmt.Sprintf("%s ended with %s at %s, planned was %s at %s", planned.id.path, ended(s), s.at.Round(time.Millisecond), ended(planned), planned.at.Round(time.Millisecond))
 		}
 	}
 	for _, pair := range p.list {
@@ -262,6 +269,14 @@ func (p pairs) slip(t scenarios.Trial, o lab.Observation) string {
 		if got < planned/2 {
 			return fmt.Sprintf("%s came %s apart, planned were %s", pair.name, got.Round(time.Millisecond), planned.Round(time.Millisecond))
 		}
+	}
+	return ""
+}
+
+// timer is the stage whose limit ended the send, "" when none did.
+func (s *ending) timer() string {
+	if s.kind == lab.Timeout {
+		return s.detail
 	}
 	return ""
 }

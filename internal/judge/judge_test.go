@@ -1,0 +1,275 @@
+package judge
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"retrylab/internal/lab"
+	"retrylab/scenarios"
+	"retrylab/slowserver/fault"
+)
+
+// seen is an observation of one operation with a duplicate that came late.
+func seen() lab.Observation {
+	return lab.Observation{
+		Exact: true,
+		Events: []lab.Event{
+			{At: 0, Kind: lab.Send, Operation: "op-1", Send: "op-1/a.1", Node: "caller"},
+			{At: 0, Kind: lab.Arrival, Operation: "op-1", Send: "op-1/a.1", Node: "order-1"},
+			{At: 5 * time.Second, Kind: lab.Timeout, Operation: "op-1", Send: "op-1/a.1", Node: "caller", Detail: "read"},
+			{At: 6 * time.Second, Kind: lab.Send, Operation: "op-1", Send: "op-1/a.2", Node: "caller"},
+			{At: 6 * time.Second, Kind: lab.Arrival, Operation: "op-1", Send: "op-1/a.2", Node: "order-2"},
+			{At: 7 * time.Second, Kind: lab.Commit, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Order: 1},
+			{At: 7 * time.Second, Kind: lab.Answer, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Status: 201},
+			{At: 7 * time.Second, Kind: lab.Told, Operation: "op-1", Send: "op-1", Node: "caller", Status: 201, Order: 1},
+			{At: 7 * time.Second, Kind: lab.Done, Operation: "op-1", Node: "caller", Detail: "ok"},
+			{At: 12 * time.Second, Kind: lab.Commit, Operation: "op-1", Send: "op-1/a.1", Node: "order-1", Order: 2},
+			{At: 12 * time.Second, Kind: lab.ClientGone, Operation: "op-1", Send: "op-1/a.1", Node: "order-1", Status: 201},
+			{At: 12 * time.Second, Kind: lab.Settled},
+		},
+		Effects:  []lab.Effect{{Order: 1, Operation: "op-1", Amount: 5000}, {Order: 2, Operation: "op-1", Amount: 5000}},
+		Outcomes: []lab.Outcome{{Operation: "op-1", Belief: lab.OK, Status: 201, Reason: "201", Order: 1, DoneAt: 7 * time.Second, Effects: 1}},
+		Nodes: []lab.Node{
+			{Name: "caller", Role: "caller", Sends: 2},
+			{Name: "order-1", Role: "server", Arrivals: 1}, {Name: "order-2", Role: "server", Arrivals: 1},
+		},
+		Settled: 12 * time.Second, Overlap: 2,
+	}
+}
+
+func trial() scenarios.Trial {
+	return scenarios.Trial{
+		Scenario: "s", Configuration: "A", ID: "a", Seed: 1, Places: map[string]scenarios.Place{"effects": {File: "s.yaml", Line: 7, Column: 3}},
+		Setup: scenarios.Setup{Operations: 1, Caller: scenarios.Caller{Name: "caller"}, Server: scenarios.Server{Name: "order", Replicas: 2}},
+	}
+}
+
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	r := Decide(trial(), seen())
+	want := lab.Counts{Operations: 1, Wanted: 1, Sends: 2, Arrivals: 2, Effects: 2, EffectsWhenCallerDone: 1, Duplicates: 1, Late: 1, Amount: 10000}
+	if diff := cmp.Diff(want, r.Counts); diff != "" {
+		t.Error(diff)
+	}
+	if r.Amplification != 2 || r.Beliefs != (lab.Beliefs{OK: 1}) || r.CallerDoneMs != 7000 || r.SettledMs != 12000 {
+		t.Errorf("amplification %g, beliefs %+v, done %d, settled %d", r.Amplification, r.Beliefs, r.CallerDoneMs, r.SettledMs)
+	}
+}
+
+// TestCountsByOperation has one operation with two orders and one without: a duplicate and a loss
+// do not make up for each other.
+func TestCountsByOperation(t *testing.T) {
+	t.Parallel()
+	tr, obs := trial(), seen()
+	tr.Setup.Operations = 3
+	obs.Outcomes = append(obs.Outcomes,
+		lab.Outcome{Operation: "op-2", Belief: lab.OK}, lab.Outcome{Operation: "op-3", Belief: lab.Failed, Effects: 1})
+	obs.Effects = append(obs.Effects, lab.Effect{Order: 3, Operation: "op-3"})
+	c := Decide(tr, obs).Counts
+	if c.Wanted != 3 || c.Effects != 3 || c.Duplicates != 1 || c.Lost != 1 || c.FalseFailures != 1 {
+		t.Errorf("%+v, want one duplicate, one loss and one false failure in three effects", c)
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	two, three := 2, 3
+	demand := func(e string) []scenarios.Demand { return []scenarios.Demand{{Expression: e}} }
+	for _, test := range []struct {
+		name   string
+		change func(*scenarios.Trial, *lab.Observation)
+		want   lab.Verdict
+		why    string
+	}{
+		{"no check is measured", func(*scenarios.Trial, *lab.Observation) {}, lab.Measured, ""},
+		{"an expectation that holds", func(t *scenarios.Trial, _ *lab.Observation) { t.Expect = &scenarios.Expect{Effects: &two} }, lab.AsExpected, ""},
+		{"an expectation that does not", func(t *scenarios.Trial, _ *lab.Observation) { t.Expect = &scenarios.Expect{Effects: &three} }, lab.NotAsExpected, ""},
+		{"an invariant that holds", func(t *scenarios.Trial, _ *lab.Observation) { t.Invariants = demand("effects >= wanted") }, lab.AsExpected, ""},
+		{"an invariant that does not", func(t *scenarios.Trial, _ *lab.Observation) { t.Invariants = demand("effects <= wanted") }, lab.NotAsExpected, ""},
+		{"an empty expect is no check", func(t *scenarios.Trial, _ *lab.Observation) { t.Expect = &scenarios.Expect{} }, lab.Measured, ""},
+		{"a broken lab", func(t *scenarios.Trial, o *lab.Observation) {
+			t.Expect, o.Broken = &scenarios.Expect{Effects: &two}, "it broke"
+		}, lab.Inconclusive, "it broke"},
+		{"a fault that did not fire", func(t *scenarios.Trial, o *lab.Observation) {
+			t.Expect = &scenarios.Expect{Effects: &two}
+			t.Setup.Server.Faults = []fault.Settings{{At: fault.AfterCommit, Do: "close"}}
+			o.Faults = []lab.FaultCount{{Name: "close@after-commit"}}
+		}, lab.Inconclusive, "fault close@after-commit fired: 0 times, not at least once"},
+		{"an operation without an outcome", func(t *scenarios.Trial, o *lab.Observation) {
+			t.Expect = &scenarios.Expect{Effects: &two}
+			o.Outcomes[0].Belief = ""
+		}, lab.Inconclusive, "every operation has an outcome: 0, not 1"},
+		{"a premise before an expectation", func(t *scenarios.Trial, _ *lab.Observation) {
+			t.Expect, t.Setup.Premises = &scenarios.Expect{Effects: &three}, demand("overlap >= 3")
+		}, lab.Inconclusive, "overlap >= 3: overlap = 2, not true"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			tr, obs := trial(), seen()
+			test.change(&tr, &obs)
+			r := Decide(tr, obs)
+			if r.Verdict != test.want || r.Why != test.why {
+				t.Errorf("%s %q, want %s %q", r.Verdict, r.Why, test.want, test.why)
+			}
+		})
+	}
+}
+
+// TestZeroVerdict holds the zero value down: nothing is green because nobody looked.
+func TestZeroVerdict(t *testing.T) {
+	t.Parallel()
+	var r lab.Result
+	if r.Verdict != lab.Inconclusive {
+		t.Errorf("the zero verdict is %s", r.Verdict)
+	}
+}
+
+// asked is an expectation for every key, which [seen] meets.
+func asked() *scenarios.Expect {
+	number := func(n int) *int { return &n }
+	at := func(d time.Duration) *time.Duration { return &d }
+	money, ratio := scenarios.Money(10000), 2.0
+	return &scenarios.Expect{
+		Sends: number(2), Arrivals: number(2), Effects: number(2), EffectsWhenCallerDone: number(1),
+		Duplicates: number(1), Lost: number(0), FalseFailures: number(0), Late: number(1), Amount: &money,
+		Belief: "ok", Beliefs: &scenarios.Beliefs{OK: 1}, Reason: "201", Amplification: &ratio,
+		CallerDone: at(7 * time.Second), Settled: at(12 * time.Second),
+		Starts:  []time.Duration{0, 6 * time.Second},
+		Commits: []time.Duration{7 * time.Second, 12 * time.Second},
+		SendsBy: map[string]int{"caller": 2}, ArrivalsAt: map[string]int{"order-1": 1, "order-2": 1},
+		Answers: map[string]int{"201": 2}, OrdersTold: number(1), ClientsGone: number(1),
+	}
+}
+
+// TestExpectations demands of every key of expect that it holds when it is right, and fails, with
+// both values, when it is off by one.
+func TestExpectations(t *testing.T) {
+	t.Parallel()
+	tr := trial()
+	tr.Expect = asked()
+	r := Decide(tr, seen())
+	held := map[string]bool{}
+	for _, c := range r.Checks {
+		held[c.Name] = c.Held
+	}
+	fields := reflect.TypeFor[scenarios.Expect]()
+	for i := range fields.NumField() {
+		key := fields.Field(i).Tag.Get("yaml")
+		if !held[key] {
+			t.Errorf("%s is not checked, or does not hold", key)
+		}
+		t.Run(key, func(t *testing.T) {
+			t.Parallel()
+			tr := trial()
+			tr.Expect = &scenarios.Expect{}
+			value := reflect.ValueOf(tr.Expect).Elem().Field(i)
+			value.Set(reflect.ValueOf(asked()).Elem().Field(i))
+			offByOne(value)
+			r := Decide(tr, seen())
+			if r.Verdict != lab.NotAsExpected {
+				t.Fatalf("verdict %s", r.Verdict)
+			}
+			c := r.Checks[len(r.Checks)-1]
+			if c.Name != key || c.Held || c.Expected == c.Actual || len(c.Evidence) == 0 {
+				t.Errorf("%+v, want a check of %s that fails with two values and its evidence", c, key)
+			}
+		})
+	}
+}
+
+// offByOne changes an expectation by the least that matters.
+func offByOne(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		offByOne(v.Elem())
+	case reflect.Int:
+		v.SetInt(v.Int() + 1)
+	case reflect.Int64: // durations and money
+		v.SetInt(v.Int() + int64(2*time.Millisecond))
+	case reflect.Float64:
+		v.SetFloat(v.Float() + 0.01)
+	case reflect.String:
+		v.SetString("failed")
+	case reflect.Slice:
+		offByOne(v.Index(v.Len() - 1))
+	case reflect.Map:
+		key := v.MapKeys()[0]
+		v.SetMapIndex(key, reflect.ValueOf(int(v.MapIndex(key).Int())+1))
+	case reflect.Struct:
+		offByOne(v.Field(0))
+	}
+}
+
+// TestTimesOnTheWallClock leaves times out where the machine has a part in them.
+func TestTimesOnTheWallClock(t *testing.T) {
+	t.Parallel()
+	tr, obs := trial(), seen()
+	obs.Exact = false
+	late := 99 * time.Second
+	tr.Expect = &scenarios.Expect{CallerDone: &late, Starts: []time.Duration{late}, Belief: "ok"}
+	r := Decide(tr, obs)
+	if r.Verdict != lab.AsExpected {
+		t.Errorf("verdict %s: times decided", r.Verdict)
+	}
+}
+
+// TestPlace looks for the place of an expectation in its check.
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	tr := trial()
+	three := 3
+	tr.Expect = &scenarios.Expect{Effects: &three}
+	r := Decide(tr, seen())
+	c := r.Checks[len(r.Checks)-1]
+	if c.File != "s.yaml" || c.Line != 7 || c.Column != 3 || c.Expected != "3" || c.Actual != "2" {
+		t.Errorf("%+v, want s.yaml:7:3, 3 and 2", c)
+	}
+}
+
+func TestConclude(t *testing.T) {
+	t.Parallel()
+	row := func(name string, verdict lab.Verdict, c lab.Counts, invariant bool) lab.Result {
+		r := lab.Result{Configuration: name, ID: name, Verdict: verdict, Counts: c}
+		if invariant {
+			r.Checks = []lab.Check{{Kind: "invariant", Held: true}}
+		}
+		return r
+	}
+	three := lab.Counts{Wanted: 1, Effects: 3, Duplicates: 2, Amount: 15000}
+	one := lab.Counts{Wanted: 1, Effects: 1, Amount: 5000}
+	for _, test := range []struct {
+		name     string
+		results  []lab.Result
+		currency string
+		want     string
+	}{
+		{"reproduced and fixed", []lab.Result{row("plain", lab.AsExpected, one, false), row("retry", lab.AsExpected, three, false), row("fix", lab.AsExpected, one, true)}, "",
+			`3 orders for 1 intent in "retry": the incident is reproduced. 1 order in "fix".`},
+		{"amounts", []lab.Result{row("retry", lab.AsExpected, three, false), row("fix", lab.AsExpected, one, true)}, "₹",
+			`₹150 instead of ₹50 in "retry": the incident is reproduced. ₹50 in "fix".`},
+		{"not as expected is not reproduced", []lab.Result{row("retry", lab.NotAsExpected, three, false)}, "", `3 orders for 1 intent in "retry".`},
+		{"nothing conclusive", []lab.Result{row("retry", lab.Inconclusive, three, false)}, "", `Nothing was shown: no configuration came to a conclusion.`},
+		{"a loss", []lab.Result{row("trust", lab.AsExpected, lab.Counts{Wanted: 2, Effects: 1, Lost: 1}, false)}, "", `1 intent believed done without an order in "trust": the incident is reproduced.`},
+		{"all well", []lab.Result{row("fix", lab.AsExpected, one, true)}, "", `Every intent became what it was meant to be, in the one configuration.`},
+	} {
+		if got := Conclude(test.results, test.currency); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// TestFocus takes the configuration with the most harm.
+func TestFocus(t *testing.T) {
+	t.Parallel()
+	rows := []lab.Result{{ID: "a"}, {ID: "b", Counts: lab.Counts{Duplicates: 1}}, {ID: "c", Counts: lab.Counts{Duplicates: 2}}}
+	if got := Focus(rows); got != "c" {
+		t.Errorf("%q, want c", got)
+	}
+	if got := Focus(rows[:1]); got != "a" || strings.TrimSpace(got) == "" {
+		t.Errorf("%q, want a", got)
+	}
+}
