@@ -40,7 +40,7 @@ func Conclude(results []lab.Result, currency string) string {
 		return "Nothing was shown: no configuration came to a conclusion."
 	}
 	if harm(worst.Counts) == 0 {
-		return fmt.Sprintf("Every intent became what it was meant to be, in %s.", all(len(results)))
+		return arrivals(results)
 	}
 	for i := range results {
 		r := &results[i]
@@ -56,6 +56,27 @@ func Conclude(results []lab.Result, currency string) string {
 	text += "."
 	if fixed != nil {
 		text += fmt.Sprintf(" %s in %q.", right(fixed.Counts, currency), fixed.Configuration)
+	}
+	return text
+}
+
+// arrivals says how much was sent where no effect came of it that should not have.
+func arrivals(results []lab.Result) string {
+	most, least := &results[0], &results[0]
+	for i := range results {
+		if results[i].Counts.Arrivals > most.Counts.Arrivals {
+			most = &results[i]
+		}
+		if results[i].Counts.Arrivals < least.Counts.Arrivals {
+			least = &results[i]
+		}
+	}
+	if most.Amplification <= 1 {
+		return fmt.Sprintf("No intent was done twice, and none was lost, in %s.", all(len(results)))
+	}
+	text := fmt.Sprintf("%s arrived for %s in %q.", plural(most.Counts.Arrivals, "request"), plural(most.Counts.Wanted, "intent"), most.Configuration)
+	if least.Counts.Arrivals < most.Counts.Arrivals {
+		text += fmt.Sprintf(" %d in %q.", least.Counts.Arrivals, least.Configuration)
 	}
 	return text
 }

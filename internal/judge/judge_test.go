@@ -254,7 +254,11 @@ func TestConclude(t *testing.T) {
 		{"not as expected is not reproduced", []lab.Result{row("retry", lab.NotAsExpected, three, false)}, "", `3 orders for 1 intent in "retry".`},
 		{"nothing conclusive", []lab.Result{row("retry", lab.Inconclusive, three, false)}, "", `Nothing was shown: no configuration came to a conclusion.`},
 		{"a loss", []lab.Result{row("trust", lab.AsExpected, lab.Counts{Wanted: 2, Effects: 1, Lost: 1}, false)}, "", `1 intent believed done without an order in "trust": the incident is reproduced.`},
-		{"all well", []lab.Result{row("fix", lab.AsExpected, one, true)}, "", `Every intent became what it was meant to be, in the one configuration.`},
+		{"all well", []lab.Result{row("fix", lab.AsExpected, one, true)}, "", `No intent was done twice, and none was lost, in the one configuration.`},
+		{"only arrivals", []lab.Result{
+			{Configuration: "three layers", Counts: lab.Counts{Wanted: 1, Arrivals: 64}, Amplification: 64, Verdict: lab.AsExpected},
+			{Configuration: "one layer", Counts: lab.Counts{Wanted: 1, Arrivals: 4}, Amplification: 4, Verdict: lab.AsExpected},
+		}, "", `64 requests arrived for 1 intent in "three layers". 4 in "one layer".`},
 	} {
 		if got := Conclude(test.results, test.currency); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)

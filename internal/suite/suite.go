@@ -52,7 +52,7 @@ type Options struct {
 	// Opened is called with the function that removes what the run has made, for whoever must
 	// leave at once.
 	Opened func(remove func() error)
-	// Progress is called after each trial.
+	// Progress is called before the first trial and after each.
 	Progress func(done, total int, scenario string)
 	// run takes the place of the engine's, in tests.
 	run func(*engine.Lab, context.Context, scenarios.Trial) lab.Observation
@@ -226,6 +226,9 @@ func perform(ctx context.Context, l *engine.Lab, jobs []job, o Options) ([]lab.R
 		if o.Clock == engine.Wall {
 			n = wallJobs
 		}
+	}
+	if o.Progress != nil {
+		o.Progress(0, len(jobs), "")
 	}
 	var mu sync.Mutex
 	done, failed := 0, false
