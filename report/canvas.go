@@ -18,7 +18,7 @@ func (c *canvas) size() int { return len(c.cells) }
 // put writes text from a cell on and returns the first cell after it. What does not fit is left out.
 func (c *canvas) put(at int, text string, st style) int {
 	for _, r := range text {
-		w := width(string(r))
+		w := runeWidth(r)
 		switch {
 		case at < 0 || at+w > len(c.cells):
 			return at
@@ -47,10 +47,13 @@ func (c *canvas) blank(a, b int) bool {
 	return true
 }
 
+// half reports whether cell i is the second of a wide character.
+func (c *canvas) half(i int) bool { return c.cells[i].used && c.cells[i].text == "" }
+
 // render returns the line without blanks at its end.
 func (c *canvas) render(s *setting) string {
 	last := len(c.cells)
-	for last > 0 && !c.cells[last-1].used {
+	for last > 0 && strings.Trim(c.cells[last-1].text, " ") == "" && !c.half(last-1) {
 		last--
 	}
 	var line, run strings.Builder
@@ -67,5 +70,5 @@ func (c *canvas) render(s *setting) string {
 		run.WriteString(cl.text)
 	}
 	line.WriteString(s.paint(current, run.String()))
-	return strings.TrimRight(line.String(), " ")
+	return line.String()
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -13,9 +12,8 @@ import (
 const tallest = 3
 
 // table writes one row per configuration.
-func (p *page) table(d *lab.Document, b *block) error {
-	cells := p.cells(b)
-	columns := p.fit(cells, p.width-2)
+func (p *page) table(b *block) error {
+	columns := p.fit(p.cells(b), p.width-2)
 	lines, err := grid(columns)
 	if err != nil {
 		return err
@@ -45,14 +43,6 @@ func (p *page) table(d *lab.Document, b *block) error {
 }
 
 const headAtEnd = "AT END*"
-
-// field is a column of the table before it is cut to the page.
-type field struct {
-	column
-	drop int // order in which columns leave a narrow page, 1 first; 0 stays
-	soft int // a soft column may be wrapped down to this width; 0 may not
-	tall int // most lines of a cell, the rest is cut; 0 for any number
-}
 
 // cells sets every column in full.
 func (p *page) cells(b *block) []field {
@@ -84,19 +74,6 @@ func (p *page) cells(b *block) []field {
 	return append(fields, belief, verdict)
 }
 
-// least is the width that a soft column can be wrapped to without breaking words of a usual length.
-func (f *field) least() int {
-	n := width(f.head)
-	for _, cell := range f.cells {
-		for word := range strings.SplitSeq(cell, " ") {
-			n = max(n, min(width(word), 12))
-		}
-	}
-	return n
-}
-
-func (f *field) add(cell string) { f.cells = append(f.cells, cell) }
-
 // chain writes the sends and the arrivals; with hops, those of every link in the order of the way:
 // 4→16→64.
 func (p *page) chain(r *lab.Result) (sent, arrived string) {
@@ -125,7 +102,7 @@ func beliefText(r *lab.Result) string {
 		}
 	}
 	if len(parts) == 0 {
-		return "none yet"
+		return "none"
 	}
 	return strings.Join(parts, ", ")
 }
@@ -193,150 +170,4 @@ func verdictStyle(r *lab.Result) style {
 		return warn
 	}
 	return plain
-}
-
-// fit cuts the fields to a page of n columns: it lets columns go by priority while even the wrapped
-// rest is too wide, and shares what room there is among the columns that may be wrapped.
-func (p *page) fit(fields []field, n int) []column {
-	columns := p.cut(fields, n)
-	// In a long table a column that makes most rows wrap costs more than it tells.
-	if rows := len(fields[0].cells); rows >= 10 {
-		lines := 0
-		for i := range rows {
-			lines += tall(columns, i)
-		}
-		if 2*lines > 3*rows {
-			return p.cut(slices.DeleteFunc(fields, func(f field) bool { return f.drop == 1 || f.drop == 2 }), n)
-		}
-	}
-	return columns
-}
-
-// cut is fit for better or worse.
-func (p *page) cut(all []field, n int) []column {
-	fields := slices.Clone(all)
-	widths := make([]int, len(fields))
-	natural := make([]int, len(fields))
-	floor := func(f field, i int) int {
-		if f.soft == 0 {
-			return natural[i]
-		}
-		return max(min(natural[i], f.soft), width(f.head))
-	}
-	need := func() int {
-		sum := -len(gap)
-		for i := range fields {
-			sum += widths[i] + len(gap)
-		}
-		return sum
-	}
-	measure := func() {
-		widths, natural = widths[:len(fields)], natural[:len(fields)]
-		for i, f := range fields {
-			natural[i] = widthOf(f.column)
-			widths[i] = floor(f, i)
-		}
-	}
-	spare := func() int {
-		sum := 0
-		for i, f := range fields {
-			if f.soft > 0 {
-				sum += widths[i] - min(widths[i], f.least())
-			}
-		}
-		return sum
-	}
-	measure()
-	if p.wide {
-		n = 1 << 20
-	}
-	for drop := 1; drop <= 3 && need() > n; drop++ {
-		if drop == 3 && need()-spare() <= n {
-			break // the last column goes only when nothing else helps
-		}
-		fields = slices.DeleteFunc(fields, func(f field) bool { return f.drop == drop })
-		measure()
-	}
-	// What is still too wide gives way at its widest soft column, down to its longest word and then
-	// beyond.
-	for _, give := range []func(field, int) bool{
-		func(f field, w int) bool { return w > f.least() },
-		func(f field, w int) bool { return w > 4 },
-	} {
-		for need() > n {
-			at := -1
-			for i, f := range fields {
-				if f.soft > 0 && give(f, widths[i]) && (at < 0 || widths[i] > widths[at]) {
-					at = i
-				}
-			}
-			if at < 0 {
-				break
-			}
-			widths[at]--
-		}
-	}
-	// Spare room goes, column by column, to the cell that would be the tallest.
-	for need() < n {
-		at := -1
-		for i := range fields {
-			if widths[i] < natural[i] && (at < 0 || natural[i]*widths[at] > natural[at]*widths[i]) {
-				at = i
-			}
-		}
-		if at < 0 {
-			break
-		}
-		widths[at]++
-	}
-	columns := make([]column, len(fields))
-	for i, f := range fields {
-		c := column{head: p.shorten(f.head, widths[i]), right: f.right}
-		for _, cell := range f.cells {
-			c.cells = append(c.cells, p.cell(cell, widths[i], f.tall))
-		}
-		columns[i] = c
-	}
-	return columns
-}
-
-// clip cuts a line that stands behind an indentation to the page: the last resort, for numbers that
-// leave no room for words.
-func (s *setting) clip(line string, indent int) string {
-	if s.wide {
-		return line
-	}
-	line, _ = split(line, s.width-indent)
-	return line
-}
-
-// cell wraps text to n columns and, unless it is 0, to so many lines.
-func (s *setting) cell(text string, n, tall int) string {
-	if width(text) <= n {
-		return text
-	}
-	lines := wrap(text, n, n)
-	if tall > 0 && len(lines) > tall && !s.wide {
-		kept, _ := split(lines[tall-1], n-width(s.cut))
-		lines = append(lines[:tall-1], strings.TrimRight(kept, " ")+s.cut)
-	}
-	return strings.Join(lines, "\n")
-}
-
-// widthOf is the width of a column of cells.
-func widthOf(c column) int {
-	n := width(c.head)
-	for _, cell := range c.cells {
-		n = max(n, widest(cell))
-	}
-	return n
-}
-
-// tall is the number of lines of row i.
-func tall(columns []column, i int) int {
-	n := 1
-	for _, c := range columns {
-		n = max(n, 1+strings.Count(c.cells[i], "\n"))
-	}
-	return n
 }

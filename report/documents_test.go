@@ -477,7 +477,7 @@ func crowd() lab.Result {
 	return b.result()
 }
 
-// silent is a caller that never gets through, and one whose run was stopped.
+// refused is a caller that never gets through.
 func refused() lab.Result {
 	b := newBench("no-connection", "refused, then never answered", "refused")
 	b.start("op-1", 0)
@@ -488,6 +488,7 @@ func refused() lab.Result {
 	return b.result()
 }
 
+// cut is a trial that was stopped half-way.
 func cut() lab.Result {
 	b := newBench("read-timeout", "one attempt", "one-attempt")
 	b.start("op-1", 0)
@@ -609,8 +610,6 @@ func hostile() *lab.Document {
 	bad := &results[1]
 	bad.Verdict = lab.NotAsExpected
 	bad.Checks = []lab.Check{{Kind: "expect", Name: "na\nme", Expected: "\x1b[31m1", Actual: "注文", File: "a b\n.yaml", Line: 3, Evidence: []string{"<b>\x00"}}}
-	nodes := results[0].Nodes
-	_ = nodes
 	ops := newBench("hostile\x1b[2J", "hostile nodes", "nodes",
 		lab.Node{Name: "caller", Role: "caller"}, lab.Node{Name: "注文サービス・東京", Role: "hop"}, lab.Node{Name: "a\nb", Role: "server"}, lab.Node{Name: "\x1b[1m", Role: "server"})
 	ops.start("op\n1", 0)

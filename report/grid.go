@@ -80,3 +80,11 @@ func grid(columns []column) ([]string, error) {
 // width is the number of columns that s takes on a terminal. It is the library's own measure, rune
 // by rune, so that a grid and everything around it agree.
 func width(s string) int { return twwidth.WidthWithOptions(s, twwidth.Options{}) }
+
+// runeWidth is the width of a single character.
+func runeWidth(r rune) int {
+	if r >= ' ' && r < 0x7f {
+		return 1
+	}
+	return width(string(r))
+}

@@ -87,6 +87,14 @@ func (p *picture) number(s *span) string {
 	return ""
 }
 
+// label is the number that stands on a span: of the send, or of the layer's try.
+func (p *picture) label(kind laneKind, s *span) string {
+	if kind == layerLane {
+		return s.detail
+	}
+	return p.number(s)
+}
+
 // times writes how many a span stands for.
 func (p *picture) times(n int) string {
 	if n < 2 {
@@ -286,14 +294,14 @@ func (p *picture) stretch(c *canvas, l line, text string, how labelling, centred
 	return true
 }
 
-// A placed try has its cells.
+// A placed try has its cells and its words.
 type placed struct {
 	*span
 	line
-	many  int   // tries that share the last cell because it is all they have
-	final *span // of them
-	how   labelling
-	row   bool // of a row that is labelled alike or not at all
+	many   int   // tries that share the last cell because it is all they have
+	final  *span // of them
+	how    labelling
+	behind string // what is said behind the mark
 }
 
 // drawTries draws the tries of a lane, one after the other.
@@ -301,46 +309,26 @@ func (p *picture) drawTries(c *canvas, l lane) int {
 	tries := p.place(l)
 	free := 0
 	for i, t := range tries {
+		p.stretch(c, t.line, p.label(l.kind, t.span), t.how, l.kind == layerLane)
 		symbol, st := p.mark(l.kind, t.span)
-		number := p.number(t.span)
-		next := c.size() + 1 // behind the last, the end of the line is as good as a blank
-		if i+1 < len(tries) {
-			next = tries[i+1].first
+		if l.kind == layerLane && i+1 < len(tries) && tries[i+1].first == t.stop {
+			symbol = p.both
 		}
-		if l.kind == layerLane {
-			number = t.detail
-			if next == t.stop {
-				symbol = p.both
-			}
-		}
-		if p.stretch(c, t.line, number, t.how, l.kind == layerLane) || t.row {
-			number = ""
+		if t.many > t.count && t.behind == "" {
+			symbol = digit(t.many)
+			p.shared = true
 		}
 		c.put(t.stop, symbol, st)
 		free = t.stop + 1
-
-		post := p.post(l.kind, t.span)
-		if t.many > t.count {
-			all := *t.span
-			all.count, all.last = t.many, t.final.num
-			number, post = p.number(&all), p.post(l.kind, &all)
-			if next-free < behind(post)+1 {
-				c.put(t.stop, digit(t.many), st)
-				p.shared = true
-			}
-		}
-		for _, text := range []string{join(number, post), post} {
-			if text != "" && next-free >= behind(text)+1 {
-				free = c.put(free+1, text, plain)
-				break
-			}
+		if t.behind != "" {
+			free = c.put(free+1, t.behind, plain)
 		}
 	}
 	return free
 }
 
-// place gives every try of a lane its cells, always those of its instants, and its labelling. A try
-// whose last cell is that of the one before is counted there.
+// place gives every try of a lane its cells, always those of its instants, and its words. A try whose
+// last cell is that of the one before is counted there.
 func (p *picture) place(l lane) []placed {
 	var tries []placed
 	free := 0
@@ -353,11 +341,7 @@ func (p *picture) place(l lane) []placed {
 			continue
 		}
 		t.joined = t.first < free
-		text := width(p.number(s))
-		if l.kind == layerLane {
-			text = width(s.detail)
-		}
-		t.how = t.fitting(text)
+		t.how = t.fitting(width(p.label(l.kind, s)))
 		free = t.stop + 1
 		tries = append(tries, t)
 	}
@@ -370,16 +354,59 @@ func (p *picture) place(l lane) []placed {
 		shortest, longest = min(shortest, cells), max(longest, cells)
 		worst = max(worst, t.how)
 	}
-	if longest > 2*shortest+2 || len(tries) < 2 {
-		return tries
+	alike := len(tries) > 1 && longest <= 2*shortest+2
+	if alike {
+		if worst == none && len(tries) > 6 && shortest < 2 {
+			worst = bare
+		}
+		for i := range tries {
+			tries[i].how = worst
+		}
 	}
-	if worst == none && len(tries) > 6 && shortest < 2 {
-		worst = bare
+	p.say(l.kind, tries, alike)
+	return tries
+}
+
+// say finds the words behind the marks: as much as there is room for before the next try begins, and
+// for tries that are alike as much as there is room for behind each.
+func (p *picture) say(kind laneKind, tries []placed, alike bool) {
+	forms := make([][3]string, len(tries)) // the more telling first
+	fits := func(i, form int) bool {
+		next := p.room + 1 // behind the last, the end of the line is as good as a blank
+		if i+1 < len(tries) {
+			next = tries[i+1].first
+		}
+		return forms[i][form] == "" || tries[i].stop+1+behind(forms[i][form]) < next
+	}
+	common := 0
+	for i, t := range tries {
+		s := *t.span
+		number := ""
+		if t.many > s.count {
+			s.count, s.last = t.many, 0
+			if last := max(t.final.num, t.final.last); last-s.num == t.many-1 {
+				s.last = last
+			}
+			number = p.label(kind, &s)
+		} else if t.how >= none {
+			number = p.label(kind, &s)
+		}
+		post := p.post(kind, &s)
+		forms[i] = [...]string{join(number, post), post, number}
+		for common < len(forms[i]) && !fits(i, common) {
+			common++
+		}
 	}
 	for i := range tries {
-		tries[i].how, tries[i].row = worst, true
+		form := common
+		if !alike {
+			for form = 0; form < len(forms[i]) && !fits(i, form); form++ {
+			}
+		}
+		if form < len(forms[i]) {
+			tries[i].behind = forms[i][form]
+		}
 	}
-	return tries
 }
 
 // digit counts tries in one cell.

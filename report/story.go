@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"retrylab/internal/lab"
@@ -14,7 +13,7 @@ type ending int
 
 const (
 	unfinished ending = iota // still open when the trial was over
-	answered                 // a status came (of a try) or was given (of an arrival)
+	answered                 // a status came (of a try) or was given (of an arrival); the rest of the answer may fail
 	timedOut                 // the sender gave up
 	broken                   // the connection failed, or a fault ended the arrival
 	committed                // an effect became durable
@@ -43,21 +42,9 @@ type span struct {
 	deaf     bool // nobody waits for the answer
 }
 
-// A story is what the events of one result tell, in the order in which they are drawn.
-type story struct {
-	ops     []*operation
-	sends   []*span // by the caller
-	hops    []*hop
-	served  []*span // arrivals at the last servers
-	servers int     // nodes among them
-	stray   []string
-	end     int64
-}
-
 // An operation is one intent with its end, if it has one.
 type operation struct {
 	id       string
-	from     int64
 	done     int64
 	belief   string
 	finished bool
@@ -69,139 +56,212 @@ type hop struct {
 	arrivals, sends []*span
 }
 
-// tell reads the events of a result. It takes them as they come: an event that belongs to nothing
-// seen before is left out rather than guessed at.
+// A story is what the events of one result tell, party by party.
+type story struct {
+	caller  string // its name
+	ops     []*operation
+	sends   []*span // by the caller
+	hops    []*hop
+	served  []*span  // arrivals at the last servers
+	servers int      // nodes among them
+	stray   []string // faults that hit no arrival
+	end     int64
+}
+
+// A teller makes a story of events as they come. What belongs to nothing seen before is left out
+// rather than guessed at.
+type teller struct {
+	story
+	operations map[string]*operation
+	hopNamed   map[string]*hop
+	tries      map[route]*span
+	arrivals   map[route]*span
+	numbers    map[string]int // of sends, by path, as the last sender on the way counts them
+	counts     map[string]int // sends by node
+	serving    map[string]bool
+}
+
+// route is where a request is known by its path: a path is unique for the node that sends it, and for
+// the node that it reaches.
+type route struct{ node, path string }
+
+// tell reads the events of a result.
 func tell(r *lab.Result) *story {
-	st := new(story)
-	roles := make(map[string]string)
-	hops := make(map[string]*hop)
-	addHop := func(name string) *hop {
-		h := &hop{name: name}
-		hops[name], roles[name] = h, "hop"
-		st.hops = append(st.hops, h)
-		return h
+	t := teller{
+		story:      story{caller: "caller"},
+		operations: make(map[string]*operation),
+		hopNamed:   make(map[string]*hop),
+		tries:      make(map[route]*span),
+		arrivals:   make(map[route]*span),
+		numbers:    make(map[string]int),
+		counts:     make(map[string]int),
+		serving:    make(map[string]bool),
+	}
+	for _, n := range slices.Backward(r.Nodes) {
+		if n.Role == "caller" && n.Name != "" {
+			t.caller = n.Name
+		}
 	}
 	for _, n := range r.Nodes {
-		roles[n.Name] = n.Role
-		if n.Role == "hop" {
-			addHop(n.Name)
+		if n.Role == "hop" && t.hopNamed[n.Name] == nil {
+			h := &hop{name: n.Name}
+			t.hopNamed[n.Name] = h
+			t.hops = append(t.hops, h)
 		}
 	}
-
-	type key struct{ node, path string }
-	tries := make(map[key]*span)
-	arrivals := make(map[key]*span)
-	numbers := make(map[string]int) // by path, of the last sender on the way
-	counts := make(map[string]int)  // sends by node
-	ops := make(map[string]*operation)
-	nodes := make(map[string]bool)
-
 	for _, e := range r.Events {
-		at, k := lab.Millis(e.At), key{e.Node, e.Path()}
-		switch e.Kind {
-		case lab.Start:
-			if ops[e.Operation] == nil {
-				o := &operation{id: e.Operation, from: at}
-				ops[e.Operation] = o
-				st.ops = append(st.ops, o)
-			}
-		case lab.Done:
-			if o := ops[e.Operation]; o != nil {
-				o.done, o.belief, o.finished = at, e.Detail, true
-			}
-		case lab.Send:
-			counts[e.Node]++
-			numbers[e.Path()] = counts[e.Node]
-			s := &span{num: counts[e.Node], count: 1, op: e.Operation, path: e.Path(), node: e.Node, from: at, to: at}
-			tries[k] = s
-			if role := roles[e.Node]; role == "hop" {
-				hops[e.Node].sends = append(hops[e.Node].sends, s)
-			} else {
-				st.sends = append(st.sends, s)
-			}
-		case lab.Reply, lab.Timeout, lab.Failure:
-			s := tries[k]
-			if s == nil || s.end != unfinished {
-				continue // an answer that came after the sender had given up
-			}
-			s.to, s.status, s.detail = at, e.Status, e.Detail
-			s.end = map[lab.Kind]ending{lab.Reply: answered, lab.Timeout: timedOut, lab.Failure: broken}[e.Kind]
-		case lab.Arrival:
-			s := &span{num: numbers[e.Path()], count: 1, op: e.Operation, path: e.Path(), node: e.Node, from: at, to: at}
-			arrivals[k] = s
-			if roles[e.Node] == "hop" {
-				hops[e.Node].arrivals = append(hops[e.Node].arrivals, s)
-			} else {
-				st.served = append(st.served, s)
-				nodes[e.Node] = true
-			}
-		case lab.Commit:
-			s := arrivals[k]
-			if s == nil { // an effect without a request: a job, a message
-				s = &span{num: numbers[e.Path()], count: 1, op: e.Operation, path: e.Path(), node: e.Node, from: at}
-				arrivals[k] = s
-				st.served = append(st.served, s)
-				nodes[e.Node] = true
-			}
-			if s.commits == 0 {
-				s.commit = at
-			}
-			s.commits++
-			s.end, s.to = committed, max(s.to, at)
-		case lab.LookUp, lab.Claim:
-			if s := arrivals[k]; s != nil && e.Detail == "done" {
-				s.replay = true
-			}
-		case lab.Fault:
-			s := arrivals[k]
-			if s == nil {
-				st.stray = append(st.stray, e.Detail)
-				continue
-			}
-			s.faults = append(s.faults, e.Detail)
-			if s.end == unfinished {
-				s.to = at
-			}
-		case lab.Answer:
-			if s := arrivals[k]; s != nil {
-				s.status, s.answerAt = e.Status, at
-				s.to = max(s.to, at)
-				if s.end == unfinished {
-					s.end = answered
-				}
-			}
-		case lab.Rollback:
-			if s := arrivals[k]; s != nil && s.end == unfinished {
-				s.to = at
-			}
-		case lab.ClientGone:
-			if s := arrivals[k]; s != nil {
-				s.deaf = true
-				s.to = max(s.to, at)
-			}
-		}
 		if e.Kind != lab.Settled {
-			st.end = max(st.end, at)
+			t.end = max(t.end, lab.Millis(e.At))
 		}
 	}
-	st.servers = len(nodes)
-	for _, s := range tries {
-		if s.end == unfinished {
-			s.to = st.end
-			if o := ops[s.op]; o != nil && o.finished {
-				s.to = max(s.from, o.done)
-			}
+	grain := grainOf(t.end)
+	t.end = round(t.end, grain)
+	at := int64(0)
+	for _, e := range r.Events {
+		at = max(at, round(lab.Millis(e.At), grain))
+		switch e.Kind {
+		case lab.Start, lab.Done:
+			t.operation(e, at)
+		case lab.Send, lab.Reply, lab.Told, lab.Timeout, lab.Failure:
+			t.sender(e, at)
+		default:
+			t.server(e, at)
 		}
 	}
-	for _, s := range arrivals {
-		if s.end == unfinished && len(s.faults) > 0 {
-			s.end = broken
-		} else if s.end == unfinished {
-			s.to = st.end
-		}
-	}
-	return st
+	t.finish()
+	return &t.story
 }
+
+func (t *teller) operation(e lab.Event, at int64) {
+	o := t.operations[e.Operation]
+	switch {
+	case e.Kind == lab.Start && o == nil:
+		o = &operation{id: e.Operation}
+		t.operations[e.Operation] = o
+		t.ops = append(t.ops, o)
+	case e.Kind == lab.Done && o != nil:
+		o.done, o.belief, o.finished = at, e.Detail, true
+	}
+}
+
+// sender takes an event of the caller or of the sending side of a hop.
+func (t *teller) sender(e lab.Event, at int64) {
+	if e.Kind == lab.Send {
+		t.counts[e.Node]++
+		t.numbers[e.Path()] = t.counts[e.Node]
+		s := t.span(e, at)
+		t.tries[route{e.Node, e.Path()}] = s
+		if h := t.hopNamed[e.Node]; h != nil {
+			h.sends = append(h.sends, s)
+		} else {
+			t.sends = append(t.sends, s)
+		}
+		return
+	}
+	s := t.tries[route{e.Node, e.Path()}]
+	switch {
+	case s == nil:
+	case e.Kind == lab.Reply && s.end == unfinished:
+		s.end, s.to, s.status = answered, at, e.Status
+	case e.Kind == lab.Told && s.end == answered:
+		s.to = at // the rest of the answer took its time
+	case e.Kind == lab.Timeout && s.end <= answered:
+		s.end, s.to, s.detail = timedOut, at, e.Detail
+	case e.Kind == lab.Failure && s.end <= answered:
+		s.end, s.to, s.detail = broken, at, e.Detail
+	}
+}
+
+// server takes an event of a server or of the receiving side of a hop.
+func (t *teller) server(e lab.Event, at int64) {
+	k := route{e.Node, e.Path()}
+	s := t.arrivals[k]
+	switch {
+	case e.Kind == lab.Arrival, e.Kind == lab.Commit && s == nil: // a job commits without a request
+		s = t.span(e, at)
+		t.arrivals[k] = s
+		if h := t.hopNamed[e.Node]; h != nil {
+			h.arrivals = append(h.arrivals, s)
+		} else {
+			t.served = append(t.served, s)
+			t.serving[e.Node] = true
+		}
+	case e.Kind == lab.Fault && s == nil:
+		t.stray = append(t.stray, e.Detail)
+	}
+	if s == nil {
+		return
+	}
+	switch e.Kind {
+	case lab.LookUp, lab.Claim:
+		s.replay = s.replay || e.Detail == "done"
+	case lab.Commit:
+		if s.commits == 0 {
+			s.commit = at
+		}
+		s.commits++
+		s.end, s.to = committed, at
+	case lab.Answer:
+		s.status, s.answerAt, s.to = e.Status, at, at
+		if s.end == unfinished {
+			s.end = answered
+		}
+	case lab.ClientGone:
+		s.deaf, s.to = true, at
+	case lab.Fault:
+		s.faults = append(s.faults, e.Detail)
+		if s.end == unfinished {
+			s.to = at
+		}
+	case lab.Rollback:
+		if s.end == unfinished {
+			s.to = at
+		}
+	}
+}
+
+func (t *teller) span(e lab.Event, at int64) *span {
+	return &span{num: t.numbers[e.Path()], count: 1, op: e.Operation, path: e.Path(), node: e.Node, from: at, to: at}
+}
+
+// finish ends what no event has ended: with its operation, with the fault or the lost client that cut
+// it short, or with the picture.
+func (t *teller) finish() {
+	t.servers = len(t.serving)
+	for _, s := range t.tries {
+		if s.end != unfinished {
+			continue
+		}
+		s.to = t.end
+		if o := t.operations[s.op]; o != nil && o.finished {
+			s.to = max(s.from, o.done)
+		}
+	}
+	for _, s := range t.arrivals {
+		switch {
+		case s.end != unfinished:
+		case len(s.faults) > 0 || s.deaf:
+			s.end = broken
+		default:
+			s.to = t.end
+		}
+	}
+}
+
+// grainOf is what instants are rounded to in a picture that ends at end: finer than it can show, and
+// coarse enough to leave out the microseconds that keep flows apart, which add up along a chain.
+func grainOf(end int64) int64 {
+	grain := int64(1)
+	if end >= 1000 {
+		grain = 10
+	}
+	for grain*10*6000 <= end {
+		grain *= 10
+	}
+	return grain
+}
+
+func round(ms, grain int64) int64 { return (ms + grain/2) / grain * grain }
 
 // layers are the tries that a span stands in, outermost first: feign-retryer.2, lb.1.
 func (s *span) layers() []string { return strings.Split(s.path, "/")[1:] }
@@ -234,7 +294,6 @@ func groupsAt(sends []*span, d int) (groups []*span, layer string) {
 		g := byPrefix[prefix]
 		if g == nil {
 			g = &span{count: 1, op: s.op, path: prefix, from: s.from, to: s.to, detail: try}
-			g.num, _ = strconv.Atoi(try)
 			byPrefix[prefix] = g
 			groups = append(groups, g)
 		}
@@ -321,7 +380,10 @@ func mergeAlike(spans []*span, crowd bool) []*span {
 // merge returns the one span that is drawn for several.
 func merge(group []*span) *span {
 	m := *group[0]
-	m.count, m.last = len(group), group[len(group)-1].num
+	m.count = len(group)
+	for _, s := range group {
+		m.num, m.last = min(m.num, s.num), max(m.last, s.num)
+	}
 	if m.last-m.num != m.count-1 {
 		m.last = 0 // others lie between
 	}

@@ -27,10 +27,10 @@ func writeTable(w io.Writer, d *lab.Document, o Options) error {
 		p.headline(d, b)
 		if o.Timeline == "always" || o.Timeline != "never" && !suite {
 			if r := b.focus(); r != nil {
-				p.section(p.timeline(b.info, r))
+				p.section(p.timeline(b.name(p.setting, r), b.info.Begin, r))
 			}
 		}
-		if err := p.table(d, b); err != nil {
+		if err := p.table(b); err != nil {
 			return fmt.Errorf("scenario %q: %w", b.info.Name, err)
 		}
 		if o.Rows {
@@ -290,7 +290,8 @@ func (p *page) failures(d *lab.Document) {
 			continue
 		}
 		for _, c := range r.Checks {
-			if !c.Held {
+			// A premise of the lab's own stands in the reason already; one of a file has its place.
+			if !c.Held && (c.Kind != "premise" || c.File != "" || r.Why == "") {
 				p.check(c)
 			}
 		}

@@ -169,7 +169,7 @@ func (s *setting) shorten(text string, n int) string {
 func split(text string, n int) (head, tail string) {
 	used := 0
 	for i, r := range text {
-		w := width(string(r))
+		w := runeWidth(r)
 		if used+w > n {
 			return text[:i], text[i:]
 		}
@@ -193,7 +193,7 @@ func wrap(text string, first, n int) []string {
 		if word == "" {
 			continue
 		}
-		if used > 0 && used+1+width(word) > room() {
+		if line != "" && used+1+width(word) > room() {
 			lines = append(lines, line)
 			line, used = "", 0
 		}
@@ -205,7 +205,7 @@ func wrap(text string, first, n int) []string {
 			lines = append(lines, head)
 			word = tail
 		}
-		if used > 0 {
+		if line != "" {
 			line, used = line+" ", used+1
 		}
 		line, used = line+word, used+width(word)

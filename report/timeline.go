@@ -56,13 +56,14 @@ type picture struct {
 	shared bool // several tries share a cell that counts them
 }
 
-// timeline draws the picture of a result within the width of the page.
-func (s *setting) timeline(info lab.ScenarioInfo, r *lab.Result) []string {
+// timeline draws the picture of a result, which the page calls name, within the width of the page.
+// With begin its instants are given as times of day, too.
+func (s *setting) timeline(name, begin string, r *lab.Result) []string {
 	p := &picture{setting: s, story: tell(r)}
 	if len(p.sends)+len(p.served) == 0 {
 		return nil
 	}
-	p.lanes = p.chooseLanes(r)
+	p.lanes = p.chooseLanes()
 
 	const indent, between = 2, 3
 	names := width("time")
@@ -74,17 +75,17 @@ func (s *setting) timeline(info lab.ScenarioInfo, r *lab.Result) []string {
 	p.room = s.width - indent - names - between
 	p.scale = p.chooseScale()
 
-	lines := []string{"  " + s.paint(bold, s.shorten(s.text(r.Configuration), s.width-3)) + ":"}
-	if day := p.axis(info.Begin); info.Begin != "" && day != "" {
+	lines := []string{"  " + s.paint(bold, s.shorten(name, s.width-3)) + ":"}
+	if day := p.axis(begin); begin != "" && day != "" {
 		lines = append(lines, lead("")+day)
 	}
 	lines = append(lines, s.paint(dim, lead("time"))+p.axis(""))
-	name := ""
+	above := ""
 	for _, l := range p.lanes {
-		if l.name == name {
+		if l.name == above {
 			l.name = ""
 		} else {
-			name = l.name
+			above = l.name
 		}
 		c := newCanvas(p.room)
 		end := p.draw(c, l)
@@ -113,10 +114,10 @@ func (s *setting) timeline(info lab.ScenarioInfo, r *lab.Result) []string {
 
 // chooseLanes chooses what is drawn, from the caller at the top to the servers at the bottom, within
 // the height of a picture.
-func (p *picture) chooseLanes(r *lab.Result) []lane {
-	sections := p.sections(r, false)
+func (p *picture) chooseLanes() []lane {
+	sections := p.sections(false)
 	if height(sections) > lanesDrawn {
-		sections = p.sections(r, true)
+		sections = p.sections(true)
 	}
 	limits := share(sections, lanesDrawn)
 	var lanes []lane
@@ -150,7 +151,7 @@ func (p *picture) more(left []lane) lane {
 
 // sections makes the lanes of every party: the caller, the hops, the servers. In a crowd they save
 // height where they can.
-func (p *picture) sections(r *lab.Result, crowd bool) [][]lane {
+func (p *picture) sections(crowd bool) [][]lane {
 	var sections [][]lane
 	if len(p.ops) > 1 {
 		sections = append(sections, p.operationLanes(crowd))
@@ -198,9 +199,10 @@ func share(sections [][]lane, total int) []int {
 func (p *picture) callerLanes(crowd bool) []lane {
 	lanes, name := p.layerLanes()
 	sec := p.tryLanes(name, mergeAlike(p.sends, crowd))
-	if len(p.ops) == 1 && p.ops[0].finished {
+	if len(p.ops) == 1 && p.ops[0].belief != "" {
 		last := latest(sec)
-		last.tail, last.style = "caller believes: "+p.text(p.ops[0].belief), beliefStyle(p.ops[0].belief)
+		last.tail = p.shorten(p.text(p.caller), nameWidth) + " believes: " + p.text(p.ops[0].belief)
+		last.style = beliefStyle(p.ops[0].belief)
 	}
 	return append(lanes, sec...)
 }
@@ -219,7 +221,7 @@ func (p *picture) operationLanes(crowd bool) []lane {
 		for _, s := range sends[o.id] {
 			fmt.Fprintf(&b, "%v ", s.look())
 		}
-		fmt.Fprint(&b, o.from, o.done, o.finished, o.belief)
+		fmt.Fprint(&b, o.done, o.finished, o.belief)
 		looks[i] = b.String()
 		alike[looks[i]] = append(alike[looks[i]], o)
 	}
@@ -244,7 +246,7 @@ func (p *picture) operationLanes(crowd bool) []lane {
 		}
 		sec := p.tryLanes(name, spans)
 		sec[0].ops = ops
-		if o.finished {
+		if o.belief != "" {
 			last := latest(sec)
 			last.tail, last.style = verb+p.text(o.belief), beliefStyle(o.belief)
 		}
@@ -282,7 +284,7 @@ func latest(lanes []lane) *lane {
 // alone: when a try of theirs holds several sends, takes time, and does not run beside the next. It
 // also returns the name for the lane of the sends.
 func (p *picture) layerLanes() (lanes []lane, name string) {
-	name = "caller"
+	name = p.text(p.caller)
 	depth := 0
 	for _, s := range p.sends {
 		depth = max(depth, len(s.layers()))
@@ -405,24 +407,22 @@ func (p *picture) axis(begin string) string {
 		}
 	}
 	ticks := []tick{{0, false}}
-	if len(p.ops) == 1 {
-		// The tries of the outermost layer come first: their lane is the first.
-		if p.ops[0].finished {
-			ticks = append(ticks, tick{p.ops[0].done, true})
-		}
+	if len(p.ops) == 1 && p.ops[0].finished {
+		ticks = append(ticks, tick{p.ops[0].done, true})
 	}
+	// The tries of the outermost layer are the first among the starts: their lane is the first.
 	ticks = append(ticks, tick{p.end, true})
 	ticks = append(append(ticks, starts...), ends...)
 
 	c := newCanvas(p.room)
-	seen := make(map[int64]bool)
+	seen := make(map[string]bool)
 	for _, t := range ticks {
-		if seen[t.ms] {
-			continue
-		}
 		text := clock(t.ms)
 		if begin != "" {
 			text = timeOfDay(begin, t.ms, "15:04:05")
+		}
+		if seen[text] {
+			continue
 		}
 		at := p.scale.at(t.ms)
 		if t.ends {
@@ -430,7 +430,7 @@ func (p *picture) axis(begin string) string {
 		}
 		if at+width(text) <= p.room && c.blank(at-1, at+width(text)+1) {
 			c.put(at, text, dim)
-			seen[t.ms] = true
+			seen[text] = true
 		}
 	}
 	return c.render(p.setting)
@@ -439,11 +439,11 @@ func (p *picture) axis(begin string) string {
 // legend explains the symbols that were used, and only those.
 func (p *picture) legend() []string {
 	var gaveUp, other, faults []string
-	var ok, effect, none, deaf bool
+	var ok, effect, none, deaf, open bool
 	for _, l := range p.lanes {
 		spelled := p.scale.words && l.kind == servedLane
 		for _, s := range l.spans {
-			switch {
+			switch open = open || s.end == unfinished && l.kind != layerLane; {
 			case l.kind == layerLane:
 			case l.kind == servedLane || l.kind == packedLane:
 				effect = effect || s.end == committed
@@ -489,6 +489,7 @@ func (p *picture) legend() []string {
 	say(none, p.noEffect+" no order")
 	say(deaf, p.deaf+" nobody waits for the answer")
 	say(len(faults) > 0, p.fault+" "+strings.Join(faults, ", "))
+	say(open, p.goesOn+" still open")
 	say(p.shared, "2"+p.to+"9, + so many in one place")
 	return parts
 }

@@ -160,7 +160,7 @@ func TestPictureTellsTheTruth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyResult().Draw(t, "result")
 		p := &picture{setting: newSetting(Options{Width: rapid.IntRange(60, 200).Draw(t, "width"), Unicode: true}), story: tell(&r)}
-		p.lanes = p.chooseLanes(&r)
+		p.lanes = p.chooseLanes()
 		p.room = p.width - 20
 		p.scale = p.chooseScale()
 		if p.scale.cells > p.room {
@@ -208,7 +208,7 @@ func TestPictureCounts(t *testing.T) {
 			p := &picture{setting: newSetting(Options{Unicode: true}), story: st}
 			for _, crowd := range []bool{false, true} {
 				sends, arrivals := 0, 0
-				for _, sec := range p.sections(r, crowd) {
+				for _, sec := range p.sections(crowd) {
 					for _, l := range sec {
 						for _, s := range l.spans {
 							switch l.kind {
@@ -249,22 +249,23 @@ func TestPictureKeepsTime(t *testing.T) {
 	r := b.result()
 	for _, w := range []int{60, 80, 120, 200} {
 		s := newSetting(Options{Width: w, Unicode: true})
-		lines := s.timeline(lab.ScenarioInfo{}, &r)
-		column := func(line int, text string) int {
-			i := strings.Index(lines[line], text)
-			if i < 0 {
-				t.Fatalf("no %q in\n%s", text, strings.Join(lines, "\n"))
+		lines := s.timeline("x", "", &r)
+		column := func(name, text string) int {
+			for _, line := range lines {
+				if i := strings.Index(line, text); strings.HasPrefix(line, "  "+name) && i >= 0 {
+					return width(line[:i])
+				}
 			}
-			return width(lines[line][:i])
+			t.Fatalf("no %q beside %s in\n%s", text, name, strings.Join(lines, "\n"))
+			return 0
 		}
-		zero := column(2, "├")
-		unit := column(3, "●") - zero // 40 s
+		zero := column("caller", "├")
+		unit := column("server", "●") - zero // 40 s
 		for _, tt := range []struct {
-			line int
-			text string
-			at   int // seconds
-		}{{1, "0s", 0}, {2, "✗", 10}, {2, "○", 30}, {3, "├", 0}, {1, "20s", 20}} {
-			got, want := column(tt.line, tt.text)-zero, (unit*tt.at+20)/40
+			name, text string
+			at         int // seconds
+		}{{"time", "0s", 0}, {"caller", "✗", 10}, {"caller", "○", 30}, {"server", "├", 0}, {"time", "20s", 20}} {
+			got, want := column(tt.name, tt.text)-zero, (unit*tt.at+20)/40
 			if got != want {
 				t.Errorf("width %d: %q stands %d columns on, want %d of %d\n%s", w, tt.text, got, want, unit, strings.Join(lines, "\n"))
 			}

@@ -142,7 +142,9 @@ func shortest(t scenarios.Timeouts) time.Duration {
 	return t.Read
 }
 
-// keyTimes are the times of the looks at a key, and of its first commit.
+// keyTimes are the times of the looks at a key that come before any work, and of its first commit.
+// A claim that stands in the order's own transaction decides nothing by its time: whoever is first
+// is first.
 func keyTimes(o lab.Observation, key string) (looks []time.Duration, commit time.Duration, committed bool) {
 	var winner string
 	for _, e := range o.Events {
@@ -150,9 +152,15 @@ func keyTimes(o lab.Observation, key string) (looks []time.Duration, commit time
 			commit, committed, winner = e.At, true, e.Send
 		}
 	}
+	worked := map[string]bool{}
 	for _, e := range o.Events {
-		if (e.Kind == lab.LookUp || e.Kind == lab.Claim) && e.Key == key && e.Send != winner {
-			looks = append(looks, e.At)
+		switch e.Kind {
+		case lab.Work:
+			worked[e.Send] = true
+		case lab.LookUp, lab.Claim:
+			if e.Key == key && e.Send != winner && !worked[e.Send] {
+				looks = append(looks, e.At)
+			}
 		}
 	}
 	return looks, commit, committed

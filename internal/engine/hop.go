@@ -2,12 +2,11 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-
-	"encoding/json"
 
 	"retrylab/caller"
 	"retrylab/caller/policy"

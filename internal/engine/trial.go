@@ -154,13 +154,12 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 	if err != nil {
 		return fail(err)
 	}
-	obs.Settled = j.last()
-	j.record(lab.Event{Kind: lab.Settled})
 	if obs.Effects, err = db.Effects(life); err != nil {
 		return fail(err)
 	}
 	obs.Events = j.sorted()
-	obs.Events[len(obs.Events)-1].At = obs.Settled
+	obs.Settled = obs.Events[len(obs.Events)-1].At
+	obs.Events = append(obs.Events, lab.Event{At: obs.Settled, Kind: lab.Settled})
 	obs.Overlap = service.Overlap()
 	for i, n := range service.Fired() {
 		obs.Faults = append(obs.Faults, lab.FaultCount{Name: t.Setup.Server.Faults[i].Name(), Node: t.Setup.Server.Name, Fired: n})
@@ -201,17 +200,6 @@ func (m *machines) settle() error {
 		}
 	}
 	return context.Cause(m.life)
-}
-
-// last returns the time of the newest event.
-func (j *journal) last() time.Duration {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var last time.Duration
-	for _, e := range j.events {
-		last = max(last, e.At)
-	}
-	return last
 }
 
 // countNodes counts what each machine sent and received, where it happened.

@@ -50,7 +50,7 @@ var expectations = []expectation{
 	{
 		name: "belief",
 		compare: func(e *scenarios.Expect, v view) (string, string, bool, bool) {
-			got := string(v.obs.Outcomes[0].Belief)
+			got := v.common(func(o lab.Outcome) string { return string(o.Belief) })
 			return e.Belief, got, e.Belief == got, e.Belief != ""
 		},
 		evidence: []lab.Kind{lab.Done},
@@ -69,7 +69,7 @@ var expectations = []expectation{
 	{
 		name: "reason",
 		compare: func(e *scenarios.Expect, v view) (string, string, bool, bool) {
-			got := v.obs.Outcomes[0].Reason
+			got := v.common(func(o lab.Outcome) string { return o.Reason })
 			return e.Reason, got, e.Reason == got, e.Reason != ""
 		},
 		evidence: []lab.Kind{lab.Timeout, lab.Failure, lab.Reply},
@@ -193,6 +193,23 @@ func beliefs(b lab.Beliefs) string {
 func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 func money(minor int64) string { return fmt.Sprintf("%d.%02d", minor/100, minor%100) }
+
+// common is what all operations have in common, or what they have, with how many of them.
+func (v view) common(get func(lab.Outcome) string) string {
+	count := map[string]int{}
+	for _, o := range v.obs.Outcomes {
+		count[get(o)]++
+	}
+	values := slices.Sorted(maps.Keys(count))
+	if len(values) == 1 {
+		return values[0]
+	}
+	var out []string
+	for _, value := range values {
+		out = append(out, fmt.Sprintf("%d %s", count[value], value))
+	}
+	return strings.Join(out, ", ")
+}
 
 func (v view) callerDone() (last time.Duration) {
 	for _, o := range v.obs.Outcomes {

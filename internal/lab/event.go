@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 )
@@ -94,7 +95,13 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		wait := Millis(e.Wait)
 		out.Wait = &wait
 	}
-	return json.Marshal(out)
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false) // whether to escape is up to whoever writes the whole document
+	if err := encoder.Encode(out); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.

@@ -131,8 +131,8 @@ type Tool struct {
 type RunInfo struct {
 	ID    string  `json:"id"` // digest of what was asked for: the same run has the same id
 	Seed  int64   `json:"seed"`
-	Clock string  `json:"clock"` // virtual or wall
-	Speed float64 `json:"speed"` // scenario seconds per real second; 0 on the virtual clock
+	Clock string  `json:"clock"`           // virtual or wall
+	Speed float64 `json:"speed,omitempty"` // scenario seconds per real second; absent on the virtual clock
 	Store Store   `json:"store"`
 	// Interrupted is set when the run was stopped before its end; the results are those that
 	// were complete by then.
