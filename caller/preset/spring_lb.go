@@ -64,7 +64,8 @@ var SpringLB = &Preset{
 
 func springLBLayer(s policy.Settings) (policy.Layer, error) {
 	if !*s.OnClasspath {
-		return policy.Layer{Attempts: 1, Limit: "spring-retry is not on the classpath"}, nil
+		// It still balances: each call goes to the next instance.
+		return policy.Layer{Attempts: 1, PerInstance: 1, Limit: "spring-retry is not on the classpath"}, nil
 	}
 	var methods []string
 	if !*s.AllOperations {

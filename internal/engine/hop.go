@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,8 +15,11 @@ import (
 	"retrylab/scenarios"
 )
 
-// maxForward bounds what a hop passes on, in bytes.
-const maxForward = 64 << 10
+// maxForward bounds the request that a hop passes on, and maxAnswer the answer, in bytes.
+const (
+	maxForward = 64 << 10
+	maxAnswer  = 8 << 20
+)
 
 // hop is a machine between caller and server: it receives a request and sends it on through layers
 // of its own.
@@ -58,6 +62,16 @@ func (h *hop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer resp.Body.Close()
+	body := io.Reader(resp.Body)
+	if h.spec.Kind != "nginx" {
+		// A service has its answer when it has read it; a proxy passes on what comes as it comes.
+		whole, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+		if err != nil {
+			h.refuse(w, r, e, err)
+			return
+		}
+		body = bytes.NewReader(whole)
+	}
 	if r.Context().Err() != nil {
 		h.note(e, lab.ClientGone, resp.StatusCode)
 		return
@@ -69,7 +83,7 @@ func (h *hop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.note(e, lab.Answer, resp.StatusCode)
 	w.WriteHeader(resp.StatusCode)
-	if err := passOn(w, resp.Body); err != nil {
+	if err := passOn(w, body); err != nil {
 		panic(http.ErrAbortHandler) // half an answer: all that can be done is to break off
 	}
 }
