@@ -28,6 +28,7 @@ type runFlags struct {
 	timeline string
 	rows     bool
 	wide     bool
+	lenient  string // what an inconclusive trial does to the exit code
 	seed     int64
 	options  suite.Options
 }
@@ -72,6 +73,9 @@ func (a *app) runCommand() *cobra.Command {
 	fl.StringVar(&f.timeline, "timeline", "auto", "draw the timeline: always, never, or auto (with one scenario)")
 	fl.BoolVar(&f.rows, "rows", false, "print the order rows as the database has them")
 	fl.BoolVar(&f.wide, "wide", false, "print every column, however wide")
+	fl.StringVar(&f.lenient, "inconclusive", "fail", "what an inconclusive trial does to the exit code: fail (4) or pass")
+	fl.IntVar(&f.options.NotHeld, "fail-exit-code", suite.ExitNotHeld, "exit code when something does not hold")
+	c.RegisterFlagCompletionFunc("inconclusive", cobra.FixedCompletions(inconclusives, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("clock", cobra.FixedCompletions([]string{engine.Virtual, engine.Wall}, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("timeline", cobra.FixedCompletions(timelines, cobra.ShellCompDirectiveNoFileComp))
@@ -84,7 +88,10 @@ func (a *app) runCommand() *cobra.Command {
 	return c
 }
 
-var timelines = []string{"always", "never", "auto"}
+var (
+	timelines     = []string{"always", "never", "auto"}
+	inconclusives = []string{"fail", "pass"}
+)
 
 func formatNames() []string {
 	var names []string
@@ -165,15 +172,20 @@ func (f *runFlags) check(cmd *cobra.Command) (report.Format, error) {
 	}
 	o := &f.options
 	o.Plan.Seed = f.seed
+	o.Lenient = f.lenient == "pass"
 	switch {
+	case !slices.Contains(inconclusives, f.lenient):
+		return format, usagef("one of: fail, pass", "--inconclusive cannot be %q", f.lenient)
+	case o.NotHeld < 1 || o.NotHeld > 125:
+		return format, usagef("", "--fail-exit-code must be between 1 and 125, not %d", o.NotHeld)
 	case o.Clock != engine.Virtual && o.Clock != engine.Wall:
 		return format, usagef("one of: virtual, wall", "there is no clock %q", o.Clock)
 	case cmd.Flags().Changed("speed") && o.Clock == engine.Virtual:
 		return format, usagef("the virtual clock takes no time at all; add --clock wall", "--speed is for the wall clock")
 	case !(o.Speed >= 0.001 && o.Speed <= 100_000):
 		return format, usagef("for example --speed 20", "--speed must be between 0.001 and 100000, not %g", o.Speed)
-	case o.Repeat < 1 || o.Repeat > 100_000:
-		return format, usagef("", "--repeat must be between 1 and 100000, not %d", o.Repeat)
+	case o.Repeat < 1 || o.Repeat > 10_000:
+		return format, usagef("", "--repeat must be between 1 and 10000, not %d", o.Repeat)
 	case o.Jobs < 0 || o.Jobs > 1024:
 		return format, usagef("", "--jobs must be between 1 and 1024, not %d", o.Jobs)
 	case o.TimeLimit < 0:

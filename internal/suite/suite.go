@@ -46,6 +46,8 @@ type Options struct {
 	Jobs      int               // trials side by side; 0 chooses
 	FailFast  bool              // start no further trial after the first that does not hold
 	TimeLimit time.Duration     // real time; 0 for none
+	Lenient   bool              // an inconclusive trial does not fail the run
+	NotHeld   int               // exit code in place of ExitNotHeld; 0 for that
 	Version   string            // of the tool
 	Store     string            // who chose the store
 
@@ -93,7 +95,7 @@ func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Docum
 	results, stores := perform(limited, l, jobs, o)
 	finish(doc, list, jobs, results, stores)
 	doc.Run.Interrupted = ctx.Err() != nil
-	doc.ExitCode = exitCode(doc, ctx.Err() != nil, limited.Err() != nil)
+	doc.ExitCode = exitCode(doc, o, ctx.Err() != nil, limited.Err() != nil)
 	if err := l.Close(); err != nil {
 		return nil, &EnvironmentError{err}
 	}
@@ -297,7 +299,7 @@ func finish(doc *lab.Document, list []*scenarios.Scenario, jobs []job, results [
 
 // exitCode is the worst of what happened: 70 > 3 > 5 > 1 > 4 > 0, and an interrupt before all but
 // a defect.
-func exitCode(doc *lab.Document, interrupted, late bool) int {
+func exitCode(doc *lab.Document, o Options, interrupted, late bool) int {
 	for _, r := range doc.Results {
 		if r.Defect {
 			return ExitInternal
@@ -308,9 +310,11 @@ func exitCode(doc *lab.Document, interrupted, late bool) int {
 		return ExitInterrupted
 	case late:
 		return ExitTimeLimit
+	case doc.Summary.NotAsExpected > 0 && o.NotHeld != 0:
+		return o.NotHeld
 	case doc.Summary.NotAsExpected > 0:
 		return ExitNotHeld
-	case doc.Summary.Inconclusive > 0:
+	case doc.Summary.Inconclusive > 0 && !o.Lenient:
 		return ExitInconclusive
 	case len(doc.Results) == 0:
 		return ExitUsage // nothing was run

@@ -60,17 +60,24 @@ func rows(ids ...string) string {
 // TestExitCode takes the worst of what happened, and keeps the results of the others.
 func TestExitCode(t *testing.T) {
 	t.Parallel()
+	lenient := func(o *Options) { o.Lenient, o.NotHeld = true, 77 }
+	strict := func(*Options) {}
 	for _, test := range []struct {
 		ids  []string
+		o    func(*Options)
 		want int
 	}{
-		{[]string{"held"}, ExitHeld},
-		{[]string{"held", "inconclusive"}, ExitInconclusive},
-		{[]string{"inconclusive", "not-held", "held"}, ExitNotHeld},
-		{[]string{"held", "defect", "not-held", "inconclusive"}, ExitInternal},
+		{[]string{"held"}, strict, ExitHeld},
+		{[]string{"held", "inconclusive"}, strict, ExitInconclusive},
+		{[]string{"inconclusive", "not-held", "held"}, strict, ExitNotHeld},
+		{[]string{"held", "defect", "not-held", "inconclusive"}, strict, ExitInternal},
+		{[]string{"held", "inconclusive"}, lenient, ExitHeld},
+		{[]string{"held", "inconclusive", "not-held"}, lenient, 77},
+		{[]string{"defect", "inconclusive", "not-held"}, lenient, ExitInternal},
 	} {
 		o := options()
 		o.run = outcome
+		test.o(&o)
 		doc, err := Run(t.Context(), []*scenarios.Scenario{file(t, rows(test.ids...))}, o)
 		if err != nil {
 			t.Fatal(err)
