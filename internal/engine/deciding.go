@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"retrylab/internal/lab"
@@ -33,7 +34,10 @@ type pairs struct {
 //
 //   - the limit of a send against the end of the server's handling of it;
 //   - the look at a key, or its claim, against the first commit under that key;
-//   - a commit against the end of its operation, which E' depends on;
+//   - a commit against the end of its operation, which E' depends on, where that end did not wait
+//     for the answer;
+//   - how often a server found its client gone, and how many requests were at work at once where a
+//     premise asks for it;
 //   - one arrival against the next, where a fault names arrivals.
 //
 // Everything else is free: twelve sends side by side come in a new order in nearly every real run,
@@ -188,16 +192,31 @@ func (p *pairs) keys() {
 	}
 }
 
-// ends pairs each commit of an operation with its end.
+// ends pairs each commit of an operation with its end, unless the end waited for it.
 func (p *pairs) ends() {
+	gaveUp := map[string]bool{} // paths of the sends that a limit ended
+	for _, s := range sends(p.plan) {
+		if s.kind == lab.Timeout {
+			gaveUp[s.id.path] = true
+		}
+	}
+	// A caller that has its answer, along every machine on the way, was not done before it.
+	awaited := func(path string) bool {
+		for gone := range gaveUp {
+			if path == gone || strings.HasPrefix(path, gone+"/") {
+				return false
+			}
+		}
+		return true
+	}
 	for _, outcome := range p.plan.Outcomes {
 		op := outcome.Operation
-		times := func(o lab.Observation) (commits []time.Duration, done time.Duration) {
+		times := func(o lab.Observation) (commits []lab.Event, done time.Duration) {
 			for _, e := range o.Events {
 				switch {
 				case e.Operation != op:
 				case e.Kind == lab.Commit:
-					commits = append(commits, e.At)
+					commits = append(commits, e)
 				case e.Kind == lab.Done:
 					done = e.At
 				}
@@ -206,12 +225,15 @@ func (p *pairs) ends() {
 		}
 		commits, _ := times(p.plan)
 		for i := range commits {
+			if awaited(commits[i].Send) {
+				continue
+			}
 			p.add(fmt.Sprintf("commit %d of %s and the end of its caller", i+1, op), func(o lab.Observation) (time.Duration, time.Duration, bool) {
 				commits, done := times(o)
 				if i >= len(commits) {
 					return 0, 0, false
 				}
-				return commits[i], done, true
+				return commits[i].At, done, true
 			})
 		}
 	}
@@ -261,6 +283,13 @@ func (p pairs) slip(t scenarios.Trial, o lab.Observation) string {
 			return fmt.Sprintf("%s ended with %s at %s, planned was %s at %s", planned.id.path, ended(s), s.at.Round(time.Millisecond), ended(planned), planned.at.Round(time.Millisecond))
 		}
 	}
+	if planned, got := clientsGone(p.plan), clientsGone(o); planned != got {
+		return fmt.Sprintf("servers found their clients gone %d times while they waited and %d times with an answer, planned were %d and %d",
+			got.waiting, got.answering, planned.waiting, planned.answering)
+	}
+	if o.Overlap < p.plan.Overlap && slices.ContainsFunc(t.Setup.Premises, func(d scenarios.Demand) bool { return strings.Contains(d.Expression, "overlap") }) {
+		return fmt.Sprintf("%d requests were at work at once, planned were %d", o.Overlap, p.plan.Overlap)
+	}
 	for _, pair := range p.list {
 		if pair.ended {
 			continue
@@ -287,6 +316,22 @@ func (s *ending) timer() string {
 		return s.detail
 	}
 	return ""
+}
+
+// gone is how often a server found that nobody waits any more: before it had an answer, and after.
+type gone struct{ waiting, answering int }
+
+func clientsGone(o lab.Observation) (n gone) {
+	for _, e := range o.Events {
+		switch {
+		case e.Kind != lab.ClientGone:
+		case e.Status == 0:
+			n.waiting++
+		default:
+			n.answering++
+		}
+	}
+	return n
 }
 
 func ended(s *ending) string {

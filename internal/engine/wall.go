@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"retrylab/internal/lab"
@@ -100,27 +102,45 @@ func (l *Lab) once(ctx context.Context, t scenarios.Trial, speed float64, planne
 
 // disagreement says in which counts two trials differ that took place in the same order.
 func disagreement(t scenarios.Trial, plan, obs lab.Observation) string {
-	type number struct {
-		name       string
-		want, seen int
-	}
-	var numbers []number
-	for i, n := range plan.Nodes {
-		numbers = append(numbers,
-			number{"sends of " + n.Name, n.Sends, obs.Nodes[i].Sends},
-			number{"arrivals at " + n.Name, n.Arrivals, obs.Nodes[i].Arrivals})
-	}
-	numbers = append(numbers, number{"effects", len(plan.Effects), len(obs.Effects)})
 	for i, o := range plan.Outcomes {
-		numbers = append(numbers, number{"effects when the caller was done", o.Effects, obs.Outcomes[i].Effects})
-		if o.Belief != obs.Outcomes[i].Belief {
-			return fmt.Sprintf("%s believes %s on the virtual clock, %s on the wall clock", o.Operation, o.Belief, obs.Outcomes[i].Belief)
+		if o.Belief != obs.Outcomes[i].Belief || o.Reason != obs.Outcomes[i].Reason {
+			return fmt.Sprintf("%s ends %s (%s) on the virtual clock, %s (%s) on the wall clock",
+				o.Operation, o.Belief, o.Reason, obs.Outcomes[i].Belief, obs.Outcomes[i].Reason)
 		}
 	}
-	for _, n := range numbers {
-		if n.want != n.seen {
-			return fmt.Sprintf("%d %s on the virtual clock, %d on the wall clock", n.want, n.name, n.seen)
+	want, seen := tally(plan), tally(obs)
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if want[name] != seen[name] {
+			return fmt.Sprintf("%s: %d on the virtual clock, %d on the wall clock", name, want[name], seen[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		if _, ok := want[name]; !ok {
+			return fmt.Sprintf("%s: none on the virtual clock, %d on the wall clock", name, seen[name])
 		}
 	}
 	return ""
+}
+
+// tally counts all that a scenario can expect a number of.
+func tally(o lab.Observation) map[string]int {
+	out := map[string]int{"effects": len(o.Effects)}
+	for _, n := range o.Nodes {
+		out["sends of "+n.Name] = n.Sends
+		out["arrivals at "+n.Name] = n.Arrivals
+	}
+	for _, outcome := range o.Outcomes {
+		out["effects when the caller was done"] += outcome.Effects
+	}
+	told := map[int64]bool{}
+	for _, e := range o.Events {
+		switch e.Kind {
+		case lab.Answer, lab.ClientGone:
+			out[fmt.Sprintf("%s with status %d", e.Kind, e.Status)]++
+		case lab.Told:
+			told[e.Order] = true
+		}
+	}
+	out["orders told"] = len(told)
+	return out
 }
