@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -65,10 +65,7 @@ func (c *Chain) roundTrip(ctx context.Context, trip Trip, method string) (*http.
 	if trip.left == nil {
 		trip.left = &atomic.Bool{}
 	}
-	cancel := func() {}
-	if c.config.Timeouts.Total > 0 {
-		ctx, cancel = c.config.Clock.WithTimeout(ctx, c.config.Timeouts.Total, totalLimit)
-	}
+	ctx, cancel := within(ctx, c.config.Clock, c.config.Timeouts.Total, "total")
 	req, err := http.NewRequestWithContext(trip.with(ctx), method, "http://"+c.config.Targets[0]+lab.OrderPath, nil)
 	if err != nil {
 		cancel()
@@ -79,7 +76,7 @@ func (c *Chain) roundTrip(ctx context.Context, trip Trip, method string) (*http.
 		cancel()
 		return nil, err
 	}
-	resp.Body = &closer{ReadCloser: resp.Body, cancels: []func(){cancel}}
+	resp.Body = &limited{ReadCloser: resp.Body, cancel: cancel}
 	return resp, nil
 }
 
@@ -92,6 +89,7 @@ type forwarded struct {
 func (f forwarded) number() int               { return 1 }
 func (f forwarded) content(int) []byte        { return f.body }
 func (f forwarded) keys(string, int) []string { return f.values }
+func (f forwarded) keyed() bool               { return len(f.values) > 0 }
 
 // Habits are how a caller makes its requests.
 type Habits struct {
@@ -100,7 +98,7 @@ type Habits struct {
 	Key         string // none, operation, attempt, content, appended or server
 	Changing    bool   // each send of an operation carries another amount
 	Amount      int64  // minor units
-	Concurrency int    // sends of one operation side by side
+	Concurrency int    // sends of one operation side by side; 0 is 1
 	Stagger     time.Duration
 }
 
@@ -120,9 +118,9 @@ func New(c Config, h Habits, group *vtime.Group) *Caller {
 // Place performs one operation and returns how it ended for the caller: the best of its sends
 // side by side.
 func (c *Caller) Place(ctx context.Context, operation string) lab.Outcome {
-	order := &order{habits: c.habits, seed: c.config.Seed, operation: operation}
-	if c.habits.Concurrency == 1 {
-		return c.side(ctx, order, operation)
+	sends := &atomic.Int64{}
+	if c.habits.Concurrency <= 1 {
+		return c.side(ctx, operation, operation, sends)
 	}
 	outcomes := make([]lab.Outcome, c.habits.Concurrency)
 	var sides sync.WaitGroup
@@ -136,7 +134,7 @@ func (c *Caller) Place(ctx context.Context, operation string) lab.Outcome {
 				outcomes[i] = lab.Outcome{Operation: operation}
 				return
 			}
-			outcomes[i] = c.side(ctx, order, path)
+			outcomes[i] = c.side(ctx, operation, path, sends)
 		})
 	}
 	sides.Wait()
@@ -156,7 +154,8 @@ func best(outcomes []lab.Outcome) lab.Outcome {
 	out := outcomes[0]
 	for _, o := range outcomes[1:] {
 		done := max(out.DoneAt, o.DoneAt)
-		if rank[o.Belief] > rank[out.Belief] {
+		// Of two that know as much it does not matter which is taken, only that it is not chance.
+		if r := rank[o.Belief] - rank[out.Belief]; r > 0 || r == 0 && o.Reason < out.Reason {
 			out = o
 		}
 		out.DoneAt = done
@@ -164,16 +163,17 @@ func best(outcomes []lab.Outcome) lab.Outcome {
 	return out
 }
 
-// side sends the order once through all layers and makes up the caller's mind.
-func (c *Caller) side(ctx context.Context, o *order, path string) lab.Outcome {
+// side sends the order once through all layers and makes up the caller's mind. sends counts over
+// all sides of the operation.
+func (c *Caller) side(ctx context.Context, operation, path string, sends *atomic.Int64) lab.Outcome {
+	order := &order{habits: c.habits, seed: c.config.Seed, operation: operation, path: path, sends: sends}
 	left := &atomic.Bool{}
-	trip := Trip{Operation: o.operation, Path: path, Body: c.habits.Body, payload: o, left: left}
-	out := lab.Outcome{Operation: o.operation}
+	trip := Trip{Operation: operation, Path: path, Body: c.habits.Body, payload: order, left: left}
+	out := lab.Outcome{Operation: operation}
 	resp, err := c.roundTrip(ctx, trip, c.habits.Method)
 	var content []byte
 	if err == nil {
-		content, err = io.ReadAll(io.LimitReader(resp.Body, 64<<20))
-		resp.Body.Close()
+		content, err = readAll(resp.Body)
 	}
 	out.DoneAt = c.config.Clock.Now()
 	if err != nil {
@@ -191,7 +191,10 @@ func (c *Caller) side(ctx context.Context, o *order, path string) lab.Outcome {
 		if json.Unmarshal(content, &reply) == nil {
 			out.Order = reply.Order
 		}
-		c.config.Record(lab.Event{Kind: lab.Told, Operation: o.operation, Send: path, Node: c.config.Node, Status: out.Status, Order: out.Order})
+		c.config.Record(lab.Event{
+			Kind: lab.Told, Operation: operation, Send: resp.Request.Header.Get(lab.HeaderSend), Node: c.config.Node,
+			Status: out.Status, Order: out.Order,
+		})
 	}
 	return out
 }
@@ -219,15 +222,20 @@ func believe(resp *http.Response, content []byte) (lab.Belief, string) {
 // words names a failure as reports do.
 func words(f policy.Failure) string { return strings.ReplaceAll(string(f), "-", " ") }
 
-// order is the payload of an operation: what its sends carry.
+// order is the payload of one side of an operation: what its sends carry.
 type order struct {
 	habits    Habits
 	seed      int64
 	operation string
-	sends     atomic.Int64
+	path      string        // of the side
+	sends     *atomic.Int64 // of the operation
+	own       atomic.Int64  // of the side
 }
 
-func (o *order) number() int { return int(o.sends.Add(1)) }
+func (o *order) number() int {
+	o.own.Add(1)
+	return int(o.sends.Add(1))
+}
 
 func (o *order) content(n int) []byte {
 	amount := o.habits.Amount
@@ -254,15 +262,19 @@ func (o *order) keys(path string, n int) []string {
 		// An interceptor that adds a header on every attempt, to a request that keeps them: the
 		// third carries three values.
 		var keys []string
-		for i := range n {
-			keys = append(keys, o.key(o.operation+"#"+strconv.Itoa(i+1)))
+		for i := range o.own.Load() {
+			keys = append(keys, o.key(o.path+"#"+strconv.FormatInt(i+1, 10)))
 		}
 		return keys
 	}
 	return nil
 }
 
+func (o *order) keyed() bool {
+	return !slices.Contains([]string{"", "none", "server"}, o.habits.Key)
+}
+
 // key derives a key from what it stands for.
 func (o *order) key(of string) string {
-	return fmt.Sprintf("%08x", uint32(lab.Draw(o.seed, "key", of)*(1<<32)))
+	return fmt.Sprintf("%012x", uint64(lab.Draw(o.seed, "key", of)*(1<<48)))
 }

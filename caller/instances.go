@@ -1,17 +1,20 @@
 package caller
 
 import (
+	"net/http"
 	"slices"
 	"sync"
 	"time"
+
+	"retrylab/caller/policy"
 )
 
 // chooser picks the instance that a layer sends to.
 type chooser interface {
 	// pick returns the instance for the next try of a call; tried are those of the call so far.
 	pick(now time.Duration, tried []string) (string, bool)
-	// report says how a try at an instance ended.
-	report(now time.Duration, target string, failed bool)
+	// report says how a try at an instance ended, and whether the request is tried again.
+	report(now time.Duration, target string, out policy.Outcome, again bool)
 	size() int
 }
 
@@ -38,8 +41,9 @@ func (r *roundRobin) pick(_ time.Duration, tried []string) (string, bool) {
 	return target, true
 }
 
-func (r *roundRobin) report(time.Duration, string, bool) {}
-func (r *roundRobin) size() int                          { return len(r.targets) }
+func (r *roundRobin) report(time.Duration, string, policy.Outcome, bool) {}
+
+func (r *roundRobin) size() int { return len(r.targets) }
 
 // upstreams chooses as nginx's round robin does (src/http/ngx_http_upstream_round_robin.c,
 // release-1.30.4): smooth weighted round robin over servers of weight 1, where one that has failed
@@ -62,8 +66,7 @@ type peer struct {
 func newUpstreams(targets []string, maxFails int, failTimeout time.Duration) *upstreams {
 	u := &upstreams{maxFails: maxFails, failTimeout: failTimeout}
 	for _, t := range targets {
-		// Nothing has failed yet, however early the first request comes.
-		u.peers = append(u.peers, peer{name: t, effective: 1, accessed: -1, checked: -1})
+		u.peers = append(u.peers, peer{name: t, effective: 1})
 	}
 	return u
 }
@@ -101,16 +104,22 @@ func (u *upstreams) pick(now time.Duration, tried []string) (string, bool) {
 	return best.name, true
 }
 
-func (u *upstreams) report(now time.Duration, target string, failed bool) {
+// report counts what nginx counts as a failure of the server: every error, and a status for which
+// the request is passed on, unless that is 403 or 404. A client that leaves is none.
+func (u *upstreams) report(now time.Duration, target string, out policy.Outcome, again bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.peers) == 1 {
 		return
 	}
+	failed := out.Failure != policy.NoFailure
+	if !failed {
+		failed = again && out.Status != http.StatusForbidden && out.Status != http.StatusNotFound
+	}
 	now = now.Truncate(time.Second)
 	p := &u.peers[slices.IndexFunc(u.peers, func(p peer) bool { return p.name == target })]
 	switch {
-	case failed:
+	case failed && !out.CallerGone:
 		p.fails++
 		p.accessed, p.checked = now, now
 		if u.maxFails > 0 {

@@ -1,12 +1,13 @@
 package caller
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"retrylab/caller/policy"
 	"retrylab/internal/lab"
@@ -20,24 +21,27 @@ type layer struct {
 	seed   int64
 	clock  *vtime.Clock
 	record func(lab.Event)
-	peers  chooser // nil for a layer that knows nothing of instances
-	routes bool    // tries the other addresses of a host
-	read   Timeouts
+	read   time.Duration // the read time-out in force
+	peers  chooser       // nil for a layer that knows nothing of instances
+	routes bool          // tries the other addresses of a host
+	whole  bool          // reads an answer to its end before it decides: a rule asks what became of the body
 	next   http.RoundTripper
 }
 
 // wrap returns next inside the layers, the first of them outermost.
 func wrap(next http.RoundTripper, c Config) http.RoundTripper {
-	for i := len(c.Layers) - 1; i >= 0; i-- {
+	for _, p := range slices.Backward(c.Layers) {
 		l := &layer{
-			Layer: c.Layers[i], node: c.Node, seed: c.Seed, clock: c.Clock, record: c.Record,
-			read: c.Timeouts, next: next,
-			routes: slices.ContainsFunc(c.Layers[i].Rules, func(r policy.Rule) bool { return r.AddressLeft }),
+			Layer: p, node: c.Node, seed: c.Seed, clock: c.Clock, record: c.Record,
+			read:   c.Timeouts.Read,
+			routes: slices.ContainsFunc(p.Rules, func(r policy.Rule) bool { return r.AddressLeft }),
+			whole:  slices.ContainsFunc(p.Rules, func(r policy.Rule) bool { return r.InBody }),
+			next:   next,
 		}
 		switch {
-		case l.Peers:
-			l.peers = newUpstreams(c.Targets, l.MaxFails, l.FailTimeout)
-		case l.PerInstance > 0:
+		case p.Peers:
+			l.peers = newUpstreams(c.Targets, p.MaxFails, p.FailTimeout)
+		case p.PerInstance > 0:
 			l.peers = &roundRobin{targets: c.Targets}
 		}
 		next = l
@@ -47,16 +51,23 @@ func wrap(next http.RoundTripper, c Config) http.RoundTripper {
 
 // RoundTrip tries until the policy says stop. Every error is an [*Error].
 func (l *layer) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx, cancel := req.Context(), func() {}
-	if l.Total > 0 {
-		ctx, cancel = l.clock.WithTimeout(ctx, l.Total, &limit{l.Name + " total"})
+	ctx, cancel := within(req.Context(), l.clock, l.Total, l.Name+" total")
+	resp, err := l.loop(ctx, req)
+	if err != nil {
+		cancel()
+		return nil, err
 	}
+	resp.Body = &limited{ReadCloser: resp.Body, cancel: cancel}
+	return resp, nil
+}
+
+func (l *layer) loop(ctx context.Context, req *http.Request) (*http.Response, error) {
 	trip := TripOf(ctx)
 	targets := trip.Targets
 	var tries []policy.Outcome
 	var seen []string // the instances tried in this call
+	var waited time.Duration
 	move := true
-	waited := policy.Decision{}
 	for n := 1; ; n++ {
 		try := trip.step(l.Name, n)
 		try.Targets = targets
@@ -64,89 +75,77 @@ func (l *layer) RoundTrip(req *http.Request) (*http.Response, error) {
 			if move {
 				target, ok := l.peers.pick(l.clock.Now(), seen)
 				if !ok {
-					cancel()
 					l.record(lab.Event{Kind: lab.Failure, Operation: trip.Operation, Send: try.Path, Node: l.node, Detail: string(NoUpstream)})
 					return nil, &Error{Failure: NoUpstream, Target: l.node}
 				}
 				seen = append(seen, target)
 			}
-			try.Targets = []string{seen[len(seen)-1]}
+			try.Targets = seen[len(seen)-1:]
 		}
-		tryCtx, cancelTry := ctx, func() {}
-		if l.Timeout > 0 {
-			tryCtx, cancelTry = l.clock.WithTimeout(ctx, l.Timeout, &limit{l.Name})
-		}
-		resp, err := l.next.RoundTrip(req.Clone(try.with(tryCtx)))
-		out := l.outcome(ctx, tryCtx, try, req, resp, err, len(targets))
-		out.Waited = waited.Wait
+		resp, err := l.try(ctx, try, req)
+		out := l.outcome(ctx, try, req, resp, err)
+		out.Waited = waited
 		tries = append(tries, out)
-		if l.peers != nil {
-			l.peers.report(l.clock.Now(), try.Targets[0], out.Failure != policy.NoFailure && !out.CallerGone)
-		}
 		d := l.Next(tries, lab.Draw(l.seed, l.node, trip.Path, l.Name, strconv.Itoa(n)))
+		if l.peers != nil {
+			l.peers.report(l.clock.Now(), try.Targets[0], out, d.Retry)
+		}
 		if !d.Retry {
 			if out.Failure != policy.NoFailure || out.Status >= 300 {
 				l.record(lab.Event{Kind: lab.Stop, Operation: trip.Operation, Send: try.Path, Node: l.node, Detail: d.Reason})
 			}
 			if err != nil {
-				cancelTry()
-				cancel()
-				return nil, l.outward(ctx, out, err)
+				return nil, l.outward(out, err)
 			}
-			resp.Body = &closer{ReadCloser: resp.Body, cancels: []func(){cancelTry, cancel}}
 			return resp, nil
 		}
 		if resp != nil {
 			resp.Body.Close()
 		}
-		cancelTry()
 		l.record(lab.Event{Kind: lab.Retry, Operation: trip.Operation, Send: try.Path, Node: l.node, Wait: d.Wait, Detail: d.Reason})
-		if l.clock.Sleep(ctx, d.Wait) != nil {
-			defer cancel()
+		if l.clock.Sleep(ctx, d.Wait) != nil || over(ctx) {
 			return nil, l.interrupted(ctx, try)
 		}
-		waited, move = d, d.Move || l.Peers
-		if out.AddressLeft {
+		waited, move = d.Wait, d.Move || l.Peers
+		if out.AddressLeft && out.Failure != policy.NoFailure && !out.Reused {
+			// A new connection to this address did not do. One that had served before says nothing
+			// of the address: it is tried again, and so it is after a status.
 			targets = targets[1:]
 		}
 	}
 }
 
-// interrupted is the error of a layer whose wait was ended by a limit above it.
-func (l *layer) interrupted(ctx context.Context, try Trip) *Error {
-	e := &Error{Failure: policy.TotalTimeout, Target: l.node, Err: context.Cause(ctx)}
-	var expired *limit
-	if errors.As(context.Cause(ctx), &expired) {
-		l.record(lab.Event{Kind: lab.Timeout, Operation: try.Operation, Send: try.Path, Node: l.node, Detail: expired.stage})
-	} else {
-		e.Gone = true
+// try sends req on, within the limit of a try.
+func (l *layer) try(ctx context.Context, trip Trip, req *http.Request) (*http.Response, error) {
+	ctx, cancel := within(ctx, l.clock, l.Timeout, l.Name)
+	resp, err := l.next.RoundTrip(req.Clone(trip.with(ctx)))
+	if err == nil && l.whole {
+		var content []byte
+		if content, err = readAll(resp.Body); err == nil {
+			resp.Body = io.NopCloser(bytes.NewReader(content))
+		}
 	}
-	return e
-}
-
-// outward is a try's error as the layer above sees it: a limit of this layer is, from outside, a
-// try that took too long.
-func (l *layer) outward(ctx context.Context, out policy.Outcome, err error) error {
-	e := *asError(err)
-	e.Failure = out.Failure
-	return &e
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp.Body = &limited{ReadCloser: resp.Body, cancel: cancel}
+	return resp, nil
 }
 
 // outcome is what the policy may know of a try.
-func (l *layer) outcome(ctx, tryCtx context.Context, try Trip, req *http.Request, resp *http.Response, err error, addresses int) policy.Outcome {
+func (l *layer) outcome(ctx context.Context, try Trip, req *http.Request, resp *http.Response, err error) policy.Outcome {
 	out := policy.Outcome{
-		Method:    req.Method,
-		Key:       len(try.payload.keys(try.Path, 1)) > 0,
-		Body:      try.Body,
-		Timeout:   l.read.Read,
-		Remaining: remaining(ctx, l.clock),
+		Method:      req.Method,
+		Key:         try.payload.keyed(),
+		Body:        try.Body,
+		AddressLeft: l.routes && len(try.Targets) > 1,
+		CallerGone:  try.Gone != nil && try.Gone(),
+		Timeout:     l.read,
+		Remaining:   remaining(ctx, l.clock),
 	}
 	if l.peers != nil {
 		out.Instances = l.peers.size()
-	}
-	out.AddressLeft = l.routes && addresses > 1
-	if try.Gone != nil {
-		out.CallerGone = try.Gone()
 	}
 	if err == nil {
 		out.Status = resp.StatusCode
@@ -157,25 +156,53 @@ func (l *layer) outcome(ctx, tryCtx context.Context, try Trip, req *http.Request
 	out.Failure, out.InBody, out.Reused = e.Failure, e.InBody, e.Reused
 	out.CallerGone = out.CallerGone || e.Gone
 	switch {
-	case ctx.Err() != nil:
+	case over(ctx):
 		out.Failure = policy.TotalTimeout
 	case e.Failure == policy.TotalTimeout:
+		// A total further down, or the limit that this layer sets to a try.
 		out.Failure = policy.AttemptTimeout
 	}
 	return out
 }
 
-// closer ends the limits of an answer when its body is closed.
-type closer struct {
-	io.ReadCloser
-	cancels []func()
+// outward is the error of the last try as the layer above sees it. What this layer has read itself
+// is for those above a try that failed, not an answer that broke off.
+func (l *layer) outward(out policy.Outcome, err error) *Error {
+	e := *asError(err)
+	e.Failure = out.Failure
+	e.InBody = e.InBody && !l.whole
+	return &e
 }
 
-// Close closes the body and ends its limits.
-func (c *closer) Close() error {
-	err := c.ReadCloser.Close()
-	for _, cancel := range c.cancels {
-		cancel()
+// interrupted is the error of a layer whose wait was ended by a limit on all of its tries.
+func (l *layer) interrupted(ctx context.Context, try Trip) *Error {
+	e := &Error{Failure: policy.TotalTimeout, Target: try.Targets[0], Err: context.Cause(ctx)}
+	if limit := expired(ctx); limit != nil {
+		e.Err = limit
+		l.record(lab.Event{Kind: lab.Timeout, Operation: try.Operation, Send: try.Path, Node: l.node, Detail: limit.stage})
+	} else {
+		e.Gone = true
 	}
-	return err
+	return e
+}
+
+// limited is an answer's body that ends a limit when it is closed.
+type limited struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+// Close closes the body and ends its limit.
+func (l *limited) Close() error {
+	defer l.cancel()
+	return l.ReadCloser.Close()
+}
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 64 << 20
+
+// readAll reads an answer's body to its end and closes it.
+func readAll(body io.ReadCloser) ([]byte, error) {
+	defer body.Close()
+	return io.ReadAll(io.LimitReader(body, maxAnswer))
 }

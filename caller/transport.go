@@ -65,23 +65,31 @@ func (t *transport) warm(ctx context.Context, hosts []string, n int) error {
 		if err != nil {
 			return fmt.Errorf("open an idle connection to %s: %w", host, err)
 		}
-		req, err := http.NewRequest(http.MethodGet, "http://"+host+lab.HealthPath, nil)
-		if err != nil {
-			return err
-		}
-		if err := req.Write(conn); err != nil {
-			return fmt.Errorf("use a connection to %s: %w", host, err)
-		}
-		resp, err := http.ReadResponse(bufio.NewReader(conn), req)
-		if err != nil {
-			return fmt.Errorf("use a connection to %s: %w", host, err)
-		}
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-			return fmt.Errorf("use a connection to %s: %w", host, err)
-		}
+		t.mu.Lock()
 		t.idle[host] = append(t.idle[host], conn)
+		t.mu.Unlock()
+		if err := use(conn, host); err != nil {
+			return fmt.Errorf("use an idle connection to %s: %w", host, err)
+		}
 	}
 	return nil
+}
+
+// use sends a request for a host's health over conn and reads the answer.
+func use(conn net.Conn, host string) error {
+	req, err := http.NewRequest(http.MethodGet, "http://"+host+lab.HealthPath, nil)
+	if err != nil {
+		return err
+	}
+	if err := req.Write(conn); err != nil {
+		return err
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), req)
+	if err != nil {
+		return err
+	}
+	_, err = readAll(resp.Body)
+	return err
 }
 
 // close closes the idle connections.
@@ -100,10 +108,7 @@ func (t *transport) close() {
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	trip := TripOf(req.Context())
 	s := &send{transport: t, trip: trip, target: trip.Targets[0], outer: req.Context(), number: trip.payload.number()}
-	s.ctx, s.cancel = req.Context(), func() {}
-	if t.timeouts.Attempt > 0 {
-		s.ctx, s.cancel = t.clock.WithTimeout(s.outer, t.timeouts.Attempt, attemptLimit)
-	}
+	s.ctx, s.cancel = within(s.outer, t.clock, t.timeouts.Attempt, "attempt")
 	req, keys := s.prepare(req)
 	first := ""
 	if len(keys) > 0 {
@@ -169,6 +174,9 @@ func (s *send) prepare(req *http.Request) (*http.Request, []string) {
 }
 
 func (s *send) do(req *http.Request) (*http.Response, error) {
+	if over(s.ctx) {
+		return nil, s.fail(context.Cause(s.ctx), false)
+	}
 	if err := s.acquire(); err != nil {
 		return nil, err
 	}
@@ -190,56 +198,63 @@ func (s *send) acquire() error {
 	if t.pool == nil {
 		return nil
 	}
-	ctx, cancel := s.ctx, func() {}
-	expired := &limit{"acquire"}
-	if t.timeouts.Acquire > 0 {
-		ctx, cancel = t.clock.WithTimeout(s.ctx, t.timeouts.Acquire, expired)
-	}
+	ctx, cancel := within(s.ctx, t.clock, t.timeouts.Acquire, "acquire")
 	defer cancel()
 	select {
 	case t.pool <- struct{}{}:
 		s.pooled = true
 		return nil
 	case <-ctx.Done():
+		return s.late(ctx, policy.AcquireTimeout)
 	}
-	if s.ctx.Err() == nil {
-		t.record(s.event(lab.Event{Kind: lab.Timeout, Detail: "acquire"}))
-		return &Error{Failure: policy.AcquireTimeout, Target: s.target, Err: expired}
-	}
-	return s.fail(context.Cause(s.ctx), false)
 }
 
 // connect takes an idle connection or opens a new one.
 func (s *send) connect() error {
 	t := s.transport
-	t.mu.Lock()
-	if idle := t.idle[s.target]; len(idle) > 0 {
-		c := idle[len(idle)-1]
-		t.idle[s.target] = idle[:len(idle)-1]
-		t.mu.Unlock()
+	if c := t.takeIdle(s.target); c != nil {
 		s.conn = &conn{Conn: c, clock: t.clock, read: t.timeouts.Read, reused: true}
 		return nil
 	}
-	t.mu.Unlock()
-	ctx, cancel := s.ctx, func() {}
-	expired := &limit{"connect"}
-	if t.timeouts.Connect > 0 {
-		ctx, cancel = t.clock.WithTimeout(s.ctx, t.timeouts.Connect, expired)
-	}
+	ctx, cancel := within(s.ctx, t.clock, t.timeouts.Connect, "connect")
 	defer cancel()
-	c, err := t.network.Dial(context.WithValue(ctx, tripKey{}, s.trip), s.target, s.transport.node+">"+s.target+" "+s.trip.Path)
+	c, err := t.network.Dial(context.WithValue(ctx, tripKey{}, s.trip), s.target, t.node+">"+s.target+" "+s.trip.Path)
 	switch {
 	case err == nil:
 		s.conn = &conn{Conn: c, clock: t.clock, read: t.timeouts.Read}
 		return nil
-	case s.ctx.Err() != nil:
-		return s.fail(context.Cause(s.ctx), false)
-	case ctx.Err() != nil:
-		t.record(s.event(lab.Event{Kind: lab.Timeout, Detail: "connect"}))
-		return &Error{Failure: policy.ConnectTimeout, Target: s.target, Err: expired}
+	case over(ctx):
+		return s.late(ctx, policy.ConnectTimeout)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		t.record(s.event(lab.Event{Kind: lab.Failure, Detail: string(policy.Refused)}))
+		return &Error{Failure: policy.Refused, Target: s.target, Err: err}
 	}
-	t.record(s.event(lab.Event{Kind: lab.Failure, Detail: string(policy.Refused)}))
-	return &Error{Failure: policy.Refused, Target: s.target, Err: err}
+	// No server can bring this about: the machine is out of sockets, or the lab is at fault.
+	panic(fmt.Errorf("caller: connect to %s: %w", s.target, err))
+}
+
+// takeIdle takes the idle connection to host that was used last, nil when there is none.
+func (t *transport) takeIdle(host string) net.Conn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	idle := t.idle[host]
+	if len(idle) == 0 {
+		return nil
+	}
+	last := len(idle) - 1
+	t.idle[host] = idle[:last]
+	return idle[last]
+}
+
+// late returns the error of a send that has come to no connection: ctx, which bounds a stage on the
+// way to one, was ended by the limit of that stage, or by one around it.
+func (s *send) late(ctx context.Context, stage policy.Failure) *Error {
+	if over(s.ctx) {
+		return s.fail(context.Cause(s.ctx), false)
+	}
+	limit := expired(ctx)
+	s.transport.record(s.event(lab.Event{Kind: lab.Timeout, Detail: limit.stage}))
+	return &Error{Failure: stage, Target: s.target, Err: limit}
 }
 
 // fail records why the send ended and returns it. The limits come first: when one of them has
@@ -248,40 +263,35 @@ func (s *send) fail(err error, inBody bool) *Error {
 	e := &Error{InBody: inBody, Target: s.target, Err: err}
 	if s.conn != nil {
 		e.Reused = s.conn.reused
+		if c := s.conn.cause(); c != nil {
+			err = c
+		}
 	}
-	var expired *limit
-	switch {
-	case s.ctx.Err() != nil && errors.As(context.Cause(s.ctx), &expired):
-		e.Failure = policy.AttemptTimeout
-		if s.outer.Err() != nil {
+	kind, detail := lab.Failure, ""
+	switch limit := expired(s.ctx); {
+	case limit != nil:
+		e.Failure, e.Err = policy.AttemptTimeout, limit
+		if expired(s.outer) != nil {
 			e.Failure = policy.TotalTimeout
 		}
-		s.transport.record(s.event(lab.Event{Kind: lab.Timeout, Detail: expired.stage}))
-		return e
+		kind, detail = lab.Timeout, limit.stage
 	case s.ctx.Err() != nil:
 		e.Failure, e.Gone = policy.TotalTimeout, true
-		s.transport.record(s.event(lab.Event{Kind: lab.Failure, Detail: "cancelled"}))
-		return e
-	}
-	cause := err
-	if s.conn != nil {
-		if c := s.conn.cause(); c != nil {
-			cause = c
-		}
-	}
-	switch {
-	case errors.Is(cause, os.ErrDeadlineExceeded):
+		detail = "cancelled"
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		e.Failure = policy.ReadTimeout
-		s.transport.record(s.event(lab.Event{Kind: lab.Timeout, Detail: "read"}))
-		return e
-	case errors.Is(cause, syscall.ECONNRESET), errors.Is(cause, syscall.EPIPE):
+		kind, detail = lab.Timeout, "read"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		e.Failure = policy.Reset
-	case errors.Is(cause, io.EOF), errors.Is(cause, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		e.Failure = policy.EOF
 	default:
 		e.Failure = policy.Malformed
 	}
-	s.transport.record(s.event(lab.Event{Kind: lab.Failure, Detail: string(e.Failure)}))
+	if detail == "" {
+		detail = string(e.Failure)
+	}
+	s.transport.record(s.event(lab.Event{Kind: kind, Detail: detail}))
 	return e
 }
 
@@ -307,14 +317,19 @@ func (s *send) event(e lab.Event) lab.Event {
 type body struct {
 	io.ReadCloser
 	send *send
+	err  error // the first of Read
 }
 
 // Read reads the body. An error but io.EOF is an [*Error].
 func (b *body) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
 		err = b.send.fail(err, true)
 	}
+	b.err = err
 	return n, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"retrylab/caller/policy"
+	"retrylab/internal/vtime"
 )
 
 // Trip is what travels with a request down the layers: who sends it, by which path of tries, and
@@ -35,6 +36,7 @@ type payload interface {
 	number() int // of a new send, from 1
 	content(n int) []byte
 	keys(path string, n int) []string
+	keyed() bool // whether a send carries a key at all
 }
 
 type tripKey struct{}
@@ -57,7 +59,7 @@ func (t Trip) step(layer string, n int) Trip {
 // Error is a try that ended without a whole answer.
 type Error struct {
 	Failure policy.Failure
-	InBody  bool   // the status and the headers had arrived
+	InBody  bool   // the status and the headers had arrived, and been handed up
 	Reused  bool   // the connection had served a request before
 	Target  string // the host it was sent to
 	Gone    bool   // it was given up because whoever asked for it had left
@@ -75,15 +77,45 @@ func (e *Error) Unwrap() error { return e.Err }
 // NoUpstream is the failure of a hop that has no server left to send to.
 const NoUpstream policy.Failure = "no-live-upstream"
 
-// limit is the cause of a context that ended because its time was over.
-type limit struct{ stage string }
+// limit is a bound in time that a part of the sender has set. It is the cause of the context that
+// it ends.
+type limit struct {
+	stage string // as events name it: acquire, connect, attempt, total, or the layer that set it
+	end   time.Time
+	outer *limit // the one set before it, nil for none
+}
 
 func (l *limit) Error() string { return l.stage + " time-out" }
 
-var (
-	attemptLimit = &limit{"attempt"} // of one send
-	totalLimit   = &limit{"total"}   // over all layers
-)
+type limitKey struct{}
+
+// within returns ctx with a limit of d in scenario time on it; zero is none.
+func within(ctx context.Context, clock *vtime.Clock, d time.Duration, stage string) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return ctx, func() {}
+	}
+	outer, _ := ctx.Value(limitKey{}).(*limit)
+	l := &limit{stage: stage, end: clock.Deadline(d), outer: outer}
+	ctx, cancel := context.WithDeadlineCause(ctx, l.end, l)
+	return context.WithValue(ctx, limitKey{}, l), cancel
+}
+
+// expired returns the outermost limit on ctx whose time has come, nil for none. It asks the time
+// and not the context: limits that end at one instant do so in an order that nobody chose.
+func expired(ctx context.Context) *limit {
+	now := time.Now()
+	var found *limit
+	l, _ := ctx.Value(limitKey{}).(*limit)
+	for ; l != nil; l = l.outer {
+		if !now.Before(l.end) {
+			found = l
+		}
+	}
+	return found
+}
+
+// over reports whether ctx has ended, or ends at this instant.
+func over(ctx context.Context) bool { return ctx.Err() != nil || expired(ctx) != nil }
 
 // Timeouts are the separate limits of a sender, in scenario time; zero is none.
 type Timeouts struct {

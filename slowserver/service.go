@@ -14,8 +14,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"retrylab/internal/lab"
@@ -131,8 +133,11 @@ var errEnded = errors.New("the request has ended")
 
 func (h *handling) handle() {
 	s := h.service
-	if err := h.receive(); err != nil {
-		h.refuse(http.StatusBadRequest, lab.ProblemInvalid, err)
+	switch err := h.receive(); {
+	case errors.Is(err, errEnded):
+		return
+	case err != nil:
+		h.refuse(refusal(err), lab.ProblemInvalid, err)
 		return
 	}
 	h.work = s.life
@@ -140,30 +145,33 @@ func (h *handling) handle() {
 		h.work = h.r.Context()
 	}
 	answer, err := h.process()
-	if tx := h.pass.Tx; tx != nil {
-		// After a commit this does nothing.
-		if e := tx.Rollback(); e != nil && err == nil {
-			err = e
-		}
+	if err == nil {
+		answer, err = h.strike(fault.InReply, answer)
 	}
 	switch {
 	case errors.Is(err, errEnded):
-		return
-	case errors.Is(err, guard.ErrGone) || (err != nil && h.work.Err() != nil):
+	case s.life.Err() != nil:
+		h.drop(false) // the lab has ended; who is still there is not to be told anything
+	case errors.Is(err, guard.ErrGone), err != nil && h.work.Err() != nil:
 		h.record(lab.Event{Kind: lab.ClientGone})
 		h.drop(false)
-		return
 	case err != nil:
 		h.refuse(http.StatusInternalServerError, lab.ProblemStore, err)
-		return
-	}
-	if answer, err = h.strike(fault.InReply, answer); err == nil {
+	default:
 		h.answer(answer)
 	}
 }
 
+// refusal is the status for a request that is no order.
+func refusal(err error) int {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return http.StatusRequestEntityTooLarge
+	}
+	return http.StatusBadRequest
+}
+
 // receive reads the request and records its arrival. The body is read to its end: net/http
-// notices that a client has left only after that.
+// notices that a client has left only after that. A client that leaves before has sent no order.
 func (h *handling) receive() error {
 	s := h.service
 	body, err := io.ReadAll(http.MaxBytesReader(h.w, h.r.Body, maxBody))
@@ -173,7 +181,12 @@ func (h *handling) receive() error {
 	s.mu.Unlock()
 	h.body = body
 	h.record(lab.Event{Kind: lab.Arrival, Key: h.r.Header.Get(lab.HeaderKey)})
-	if err != nil {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		h.record(lab.Event{Kind: lab.ClientGone})
+		h.drop(false)
+		return errEnded
+	case err != nil:
 		return fmt.Errorf("read the body: %w", err)
 	}
 	if len(body) == 0 {
@@ -210,8 +223,13 @@ func (h *handling) findKey() string {
 }
 
 // process takes the request from the guard to the commit and returns its answer.
-func (h *handling) process() (guard.Answer, error) {
+func (h *handling) process() (_ guard.Answer, err error) {
 	s := h.service
+	defer func() {
+		if e := h.giveUp("given up"); e != nil {
+			err = errors.Join(err, e)
+		}
+	}()
 	if a, err := h.strike(fault.BeforeGuard, guard.Answer{}); err != nil {
 		return a, err
 	}
@@ -243,6 +261,21 @@ func (h *handling) process() (guard.Answer, error) {
 	return h.strike(fault.AfterCommit, answer)
 }
 
+// giveUp rolls the guard's transaction back, if it is still open: a fault, an error or the client's
+// leaving has ended the request in the middle of it.
+func (h *handling) giveUp(why string) error {
+	tx := h.pass.Tx
+	if tx == nil {
+		return nil
+	}
+	h.pass.Tx = nil
+	if err := tx.Rollback(); err != nil {
+		return err
+	}
+	h.record(lab.Event{Kind: lab.Rollback, Key: h.key, Detail: why})
+	return nil
+}
+
 // doWork is the slow part of the work.
 func (h *handling) doWork() error {
 	s := h.service
@@ -262,7 +295,7 @@ func (h *handling) doWork() error {
 // duplicate in the order's transaction.
 func (h *handling) commit() (guard.Answer, bool, error) {
 	s := h.service
-	ctx, tx := s.life, h.pass.Tx
+	ctx, tx := h.work, h.pass.Tx
 	if tx == nil {
 		var err error
 		if tx, err = s.config.Store.Begin(ctx, h.path()); err != nil {
@@ -297,10 +330,12 @@ func (h *handling) commit() (guard.Answer, bool, error) {
 			return guard.Answer{}, false, err
 		}
 	}
+	h.pass.Tx = nil // Commit ends it, whatever it returns
 	if err := tx.Commit(); err != nil {
 		return guard.Answer{}, false, err
 	}
 	h.record(lab.Event{Kind: lab.Commit, Key: h.key, Order: id})
+	h.work = s.life // what is done cannot be given up any more
 	return answer, true, nil
 }
 
@@ -314,7 +349,7 @@ func (h *handling) strike(at fault.Place, answer guard.Answer) (guard.Answer, er
 		s.Fire(i, h.node, h.operation(), h.path())
 		switch f.Do {
 		case "delay":
-			if err := s.config.Clock.Sleep(s.life, f.Delay); err != nil {
+			if err := s.config.Clock.Sleep(h.work, f.Delay); err != nil {
 				return answer, err
 			}
 		case "close", "reset":
@@ -348,11 +383,8 @@ func (h *handling) strike(at fault.Place, answer guard.Answer) (guard.Answer, er
 // failed tells the guard that the request ends with an error of the service's own. The
 // transaction goes first: the guard may need the lock that it holds.
 func (h *handling) failed(a guard.Answer) error {
-	if h.pass.Tx != nil {
-		if err := h.pass.Tx.Rollback(); err != nil {
-			return err
-		}
-		h.record(lab.Event{Kind: lab.Rollback, Key: h.key, Detail: "failed"})
+	if err := h.giveUp("failed"); err != nil {
+		return err
 	}
 	if h.pass.Failed == nil {
 		return nil
@@ -381,7 +413,8 @@ func (h *handling) answer(a guard.Answer) {
 	h.answerWith(a, retryAfter)
 }
 
-// answerWith writes the answer, unless net/http has already found that the client left.
+// answerWith writes the answer, unless net/http has already found that the client left: an answer
+// is counted once, by the event that carries its status.
 func (h *handling) answerWith(a guard.Answer, retryAfter string) {
 	if h.r.Context().Err() != nil {
 		h.record(lab.Event{Kind: lab.ClientGone, Status: a.Status})
@@ -389,7 +422,7 @@ func (h *handling) answerWith(a guard.Answer, retryAfter string) {
 	}
 	h.head(a, retryAfter)
 	if _, err := h.w.Write(a.Body); err != nil {
-		h.record(lab.Event{Kind: lab.ClientGone, Status: a.Status})
+		h.record(lab.Event{Kind: lab.ClientGone})
 	}
 }
 
@@ -409,33 +442,26 @@ func (h *handling) head(a guard.Answer, retryAfter string) {
 	h.w.WriteHeader(a.Status)
 }
 
-// dribble writes the answer, padded with white space, in chunks with silence before each.
+// dribble writes the answer, padded with white space, in chunks with silence before each. Chunks
+// too small for the answer grow: their number, and with it the time it takes, is what was asked for.
 func (h *handling) dribble(a guard.Answer, f fault.Settings) {
-	body := append(bytes.TrimSpace(a.Body), bytes.Repeat([]byte{' '}, max(0, f.Chunks*f.ChunkSize-len(bytes.TrimSpace(a.Body))))...)
+	body := bytes.TrimSpace(a.Body)
+	size := max(f.ChunkSize, (len(body)+f.Chunks-1)/f.Chunks)
+	body = slices.Concat(body, bytes.Repeat([]byte{' '}, f.Chunks*size-len(body)))
 	h.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	h.head(a, "")
 	control := http.NewResponseController(h.w)
-	if err := control.Flush(); err != nil {
-		h.record(lab.Event{Kind: lab.ClientGone, Status: a.Status})
-		return
+	err := control.Flush()
+	for err == nil && len(body) > 0 {
+		if err = h.service.config.Clock.Sleep(h.r.Context(), f.Pause); err != nil {
+			break
+		}
+		_, err = h.w.Write(body[:size])
+		err = errors.Join(err, control.Flush())
+		body = body[size:]
 	}
-	for len(body) > 0 {
-		select {
-		case <-h.r.Context().Done():
-			h.record(lab.Event{Kind: lab.ClientGone, Status: a.Status})
-			return
-		default:
-		}
-		if h.service.config.Clock.Sleep(h.r.Context(), f.Pause) != nil {
-			continue // the client left during the pause: recorded above
-		}
-		n := min(f.ChunkSize, len(body))
-		_, err := h.w.Write(body[:n])
-		if err = errors.Join(err, control.Flush()); err != nil {
-			h.record(lab.Event{Kind: lab.ClientGone, Status: a.Status})
-			return
-		}
-		body = body[n:]
+	if err != nil {
+		h.record(lab.Event{Kind: lab.ClientGone})
 	}
 }
 
@@ -443,8 +469,7 @@ func (h *handling) dribble(a guard.Answer, f fault.Settings) {
 func (h *handling) drop(reset bool) {
 	conn, _, err := http.NewResponseController(h.w).Hijack()
 	if err != nil {
-		// The connection is gone already.
-		return
+		panic(http.ErrAbortHandler) // closes it too; to return would be to answer 200
 	}
 	if l, ok := conn.(interface{ SetLinger(sec int) error }); ok && reset {
 		l.SetLinger(0)

@@ -52,10 +52,10 @@ func (l Layer) Next(tries []Outcome, u float64) Decision {
 	switch {
 	case last.Failure == NoFailure && last.Status >= 200 && last.Status < 300:
 		return Decision{Reason: last.trigger() + " is a success"}
-	case last.Failure == TotalTimeout:
-		return Decision{Reason: "the total limit is spent"}
 	case last.CallerGone:
 		return Decision{Reason: "whoever asked has gone"}
+	case last.Failure == TotalTimeout:
+		return Decision{Reason: "the total limit is spent"}
 	case len(l.Rules) == 0:
 		return Decision{Reason: l.never()}
 	}
@@ -76,7 +76,7 @@ func (l Layer) Next(tries []Outcome, u float64) Decision {
 	case rule.WaitWithinTimeout && last.Timeout > 0 && wait > last.Timeout:
 		return Decision{Reason: fmt.Sprintf("the wait of %v is longer than the response timeout of %v", wait, last.Timeout)}
 	case rule.WaitWithinTotal && last.Remaining > 0 && wait >= last.Remaining:
-		return Decision{Reason: fmt.Sprintf("the wait of %v does not fit into the %v that are left", wait, last.Remaining)}
+		return Decision{Reason: fmt.Sprintf("the wait of %v does not fit into the %v that are left", wait, last.Remaining.Round(time.Millisecond))}
 	}
 	move := l.PerInstance > 0 && len(tries)%l.PerInstance == 0
 	return Decision{Retry: true, Wait: wait, Move: move, Reason: l.retryReason(last, len(tries), move, note)}

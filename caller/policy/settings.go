@@ -43,7 +43,7 @@ type Settings struct {
 	Methods         []string `yaml:"methods" doc:"methods that are retried on errors and on statuses; any for all"`
 	MethodsOnError  []string `yaml:"methods-on-error" doc:"methods that are retried on errors; any for all"`
 	MethodsOnStatus []string `yaml:"methods-on-status" doc:"methods that are retried on statuses; any for all"`
-	OneShot         string   `yaml:"one-shot" doc:"a body that can be read only once: refuse to retry it, or resend what is left of it"`
+	OneShot         string   `yaml:"one-shot" doc:"a streamed body: refuse to send it again, or resend it, as a layer does that has what it was made from"`
 
 	RetryAfter    string         `yaml:"retry-after" doc:"the server's Retry-After: ignore or honour"`
 	RetryAfterCap *time.Duration `yaml:"retry-after-cap" doc:"longest Retry-After that is waited for, longer ones are cut to it; 0 is none"`

@@ -61,7 +61,10 @@ type Kind struct {
 	Takes  []string // the settings it needs, by their names in a file
 }
 
-// Handling is everything from the first look at a request to its answer.
+// maxAnswer bounds an answer that is dribbled, in bytes.
+const maxAnswer = 4 << 20
+
+// handling is everything from the first look at a request to its answer.
 var handling = []Place{BeforeGuard, AfterClaim, BeforeCommit, AfterCommit, InReply}
 
 // Kinds lists what a fault can do.
@@ -116,12 +119,20 @@ func (s Settings) Check() *Problem {
 	if s.Do == "status" && (s.Status < 400 || s.Status > 599) {
 		return &Problem{"status", fmt.Sprintf("%d is no error status", s.Status), "400 to 599"}
 	}
-	if s.Chunks > 10_000 || s.ChunkSize > 1<<20 {
-		return &Problem{"chunks", "an answer has at most 10000 chunks of 1 MiB", ""}
+	if s.Chunks < 0 || s.ChunkSize < 0 || s.Chunks > 10_000 || s.ChunkSize > maxAnswer || s.Chunks*s.ChunkSize > maxAnswer {
+		return &Problem{"chunks", fmt.Sprintf("an answer has at most 10000 chunks and %d bytes", maxAnswer), ""}
 	}
-	for _, n := range append(slices.Clone(s.Arrivals), s.Replicas...) {
-		if n < 1 {
-			return &Problem{"arrivals", "arrivals and replicas are counted from 1", ""}
+	for _, list := range []struct {
+		field   string
+		numbers []int
+	}{{"arrivals", s.Arrivals}, {"replicas", s.Replicas}} {
+		for i, n := range list.numbers {
+			switch {
+			case n < 1:
+				return &Problem{list.field, "arrivals and replicas are counted from 1", ""}
+			case slices.Contains(list.numbers[:i], n):
+				return &Problem{list.field, fmt.Sprintf("%s names %d twice", list.field, n), ""}
+			}
 		}
 	}
 	if s.At == AtConnect && len(s.Arrivals) > 0 {

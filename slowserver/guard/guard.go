@@ -133,7 +133,7 @@ func (s Settings) Check() *Problem {
 		switch {
 		case !slices.Contains(g.Takes, "retry-after"):
 			return &Problem{"retry-after", "retry-after means nothing to the guard " + g.Name, ""}
-		case s.RetryAfter%time.Second != 0:
+		case s.RetryAfter%time.Second != 0 || s.RetryAfter < 0:
 			return &Problem{"retry-after", fmt.Sprintf("a Retry-After has whole seconds, not %s", s.RetryAfter), ""}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -66,7 +67,7 @@ type Template struct {
 func NewTemplate(dir string) (*Template, error) {
 	path := filepath.Join(dir, "template.db")
 	// Nothing is lost that cannot be made again, so nothing has to reach the disk.
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
+	db, err := sql.Open("sqlite", uri(path)+"?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
 	if err != nil {
 		return nil, fmt.Errorf("open store sqlite: %w", err)
 	}
@@ -81,6 +82,9 @@ func NewTemplate(dir string) (*Template, error) {
 	return &Template{dir: dir, data: data}, os.Remove(path)
 }
 
+// uri names a file for SQLite, whatever characters are in its path.
+func uri(path string) string { return "file:" + (&url.URL{Path: path}).EscapedPath() }
+
 // Open makes a new database called name. yield is called when a transaction had to wait for the
 // one before it: the moment that the hand-over takes, so that what the two do never falls on one
 // instant; nil for none.
@@ -94,7 +98,7 @@ func (t *Template) Open(name string, yield func(ctx context.Context, id string) 
 	if err := os.WriteFile(s.path, t.data, 0o600); err != nil {
 		return nil, fmt.Errorf("open store sqlite: %w", err)
 	}
-	db, err := sql.Open("sqlite", "file:"+s.path+"?_pragma=busy_timeout(0)&_pragma=synchronous(NORMAL)&_txlock=immediate")
+	db, err := sql.Open("sqlite", uri(s.path)+"?_pragma=busy_timeout(0)&_pragma=synchronous(NORMAL)&_txlock=immediate")
 	if err != nil {
 		return nil, fmt.Errorf("open store sqlite: %w", err)
 	}
@@ -174,6 +178,9 @@ func (s *Store) announce() {
 
 // Begin takes the writer lock and starts a transaction with BEGIN IMMEDIATE.
 func (s *Store) Begin(ctx context.Context, id string) (store.Tx, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	select {
 	case s.writer <- struct{}{}:
 	default:

@@ -1,0 +1,163 @@
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	dribble := func(chunks, size int) Settings {
+		return Settings{At: InReply, Do: "dribble", Chunks: chunks, ChunkSize: size, Pause: time.Second}
+	}
+	inOrder := "before-guard, after-claim, before-commit, after-commit, in-reply"
+	tests := []struct {
+		name     string
+		settings Settings
+		want     *Problem
+	}{
+		{"delay", Settings{At: BeforeGuard, Do: "delay", Delay: time.Second}, nil},
+		{"close", Settings{At: AfterCommit, Do: "close", Arrivals: []int{1, 3}, Replicas: []int{2}}, nil},
+		{"reset", Settings{At: InReply, Do: "reset"}, nil},
+		{"status", Settings{At: BeforeCommit, Do: "status", Status: 400}, nil},
+		{"status with Retry-After", Settings{At: BeforeGuard, Do: "status", Status: 599, RetryAfter: "garbage"}, nil},
+		{"lose", Settings{At: AfterCommit, Do: "lose"}, nil},
+		{"dribble", dribble(18, 1024), nil},
+		{"the longest dribble", dribble(4096, 1024), nil},
+		{"refuse", Settings{At: AtConnect, Do: "refuse", Replicas: []int{1}}, nil},
+		{"blackhole", Settings{At: AtConnect, Do: "blackhole"}, nil},
+
+		{"nothing", Settings{}, &Problem{"do", `unknown fault ""`, "one of: delay, close, reset, status, lose, dribble, refuse, blackhole"}},
+		{"unknown", Settings{At: InReply, Do: "explode"}, &Problem{"do", `unknown fault "explode"`, "one of: delay, close, reset, status, lose, dribble, refuse, blackhole"}},
+		{"nowhere", Settings{Do: "close"}, &Problem{"at", `close cannot strike at ""`, "it strikes at: " + inOrder}},
+		{"an unknown place", Settings{At: "lunch", Do: "close"}, &Problem{"at", `close cannot strike at "lunch"`, "it strikes at: " + inOrder}},
+		{"close at connect", Settings{At: AtConnect, Do: "close"}, &Problem{"at", `close cannot strike at "connect"`, "it strikes at: " + inOrder}},
+		{"refuse after the commit", Settings{At: AfterCommit, Do: "refuse"}, &Problem{"at", `refuse cannot strike at "after-commit"`, "it strikes at: connect"}},
+		{"lose before the commit", Settings{At: BeforeCommit, Do: "lose"}, &Problem{"at", `lose cannot strike at "before-commit"`, "it strikes at: after-commit, in-reply"}},
+
+		{"delay without a time", Settings{At: BeforeGuard, Do: "delay"}, &Problem{"do", "the fault delay needs delay", ""}},
+		{"status without one", Settings{At: BeforeGuard, Do: "status"}, &Problem{"do", "the fault status needs status", ""}},
+		{"dribble without chunks", Settings{At: InReply, Do: "dribble", ChunkSize: 1, Pause: 1}, &Problem{"do", "the fault dribble needs chunks", ""}},
+		{"dribble without a size", Settings{At: InReply, Do: "dribble", Chunks: 1, Pause: 1}, &Problem{"do", "the fault dribble needs chunk-size", ""}},
+		{"dribble without a pause", Settings{At: InReply, Do: "dribble", Chunks: 1, ChunkSize: 1}, &Problem{"do", "the fault dribble needs pause", ""}},
+
+		{"close with a delay", Settings{At: AfterCommit, Do: "close", Delay: 1}, &Problem{"delay", "delay means nothing to the fault close", ""}},
+		{"close with a status", Settings{At: AfterCommit, Do: "close", Status: 500}, &Problem{"status", "status means nothing to the fault close", ""}},
+		{"delay with Retry-After", Settings{At: AfterCommit, Do: "delay", Delay: 1, RetryAfter: "1"}, &Problem{"retry-after", "retry-after means nothing to the fault delay", ""}},
+		{"lose with chunks", Settings{At: AfterCommit, Do: "lose", Chunks: 1}, &Problem{"chunks", "chunks means nothing to the fault lose", ""}},
+		{"lose with a size", Settings{At: AfterCommit, Do: "lose", ChunkSize: 1}, &Problem{"chunk-size", "chunk-size means nothing to the fault lose", ""}},
+		{"lose with a pause", Settings{At: AfterCommit, Do: "lose", Pause: 1}, &Problem{"pause", "pause means nothing to the fault lose", ""}},
+
+		{"a success", Settings{At: BeforeGuard, Do: "status", Status: 200}, &Problem{"status", "200 is no error status", "400 to 599"}},
+		{"status 399", Settings{At: BeforeGuard, Do: "status", Status: 399}, &Problem{"status", "399 is no error status", "400 to 599"}},
+		{"status 600", Settings{At: BeforeGuard, Do: "status", Status: 600}, &Problem{"status", "600 is no error status", "400 to 599"}},
+
+		{"too many chunks", dribble(10_001, 1), tooLong()},
+		{"a chunk too large", dribble(1, 4<<20+1), tooLong()},
+		{"an answer too long", dribble(4097, 1024), tooLong()},
+		{"an answer of gigabytes", dribble(10_000, 4<<20), tooLong()},
+		{"fewer chunks than none", dribble(-1, 1), tooLong()},
+		{"less than nothing in a chunk", dribble(1, -1), tooLong()},
+
+		{"arrival 0", Settings{At: AfterCommit, Do: "close", Arrivals: []int{1, 0}}, &Problem{"arrivals", "arrivals and replicas are counted from 1", ""}},
+		{"replica 0", Settings{At: AfterCommit, Do: "close", Replicas: []int{0}}, &Problem{"replicas", "arrivals and replicas are counted from 1", ""}},
+		{"an arrival twice", Settings{At: AfterCommit, Do: "close", Arrivals: []int{2, 1, 2}}, &Problem{"arrivals", "arrivals names 2 twice", ""}},
+		{"a replica twice", Settings{At: AfterCommit, Do: "close", Replicas: []int{1, 1}}, &Problem{"replicas", "replicas names 1 twice", ""}},
+		{"arrivals at connect", Settings{At: AtConnect, Do: "refuse", Arrivals: []int{1}}, &Problem{
+			"arrivals", "a fault at connect comes before there is an arrival", "name replicas instead",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, tt.settings.Check()); diff != "" {
+				t.Errorf("problem (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func tooLong() *Problem {
+	return &Problem{"chunks", fmt.Sprintf("an answer has at most 10000 chunks and %d bytes", 4<<20), ""}
+}
+
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	var names []string
+	places := map[Place]bool{}
+	for _, k := range Kinds {
+		if k.Name == "" || strings.Trim(k.Name, "abcdefghijklmnopqrstuvwxyz-") != "" || slices.Contains(names, k.Name) {
+			t.Errorf("%q is no name, or there twice", k.Name)
+		}
+		names = append(names, k.Name)
+		if k.Doc == "" || strings.Contains(k.Doc, "\n") || strings.HasSuffix(k.Doc, ".") {
+			t.Errorf("%s: its doc is not one line without a full stop: %q", k.Name, k.Doc)
+		}
+		if len(k.Places) == 0 {
+			t.Errorf("%s strikes nowhere", k.Name)
+		}
+		if !slices.IsSortedFunc(k.Places, func(a, b Place) int { return slices.Index(Places, a) - slices.Index(Places, b) }) {
+			t.Errorf("%s: its places are not in the order of a request's life: %v", k.Name, k.Places)
+		}
+		for _, p := range k.Places {
+			if !slices.Contains(Places, p) {
+				t.Errorf("%s strikes at %q, which is no place", k.Name, p)
+			}
+			places[p] = true
+			if got, want := (Settings{Do: k.Name, At: p}).Name(), k.Name+"@"+string(p); got != want {
+				t.Errorf("called %s, want %s", got, want)
+			}
+		}
+		if found, ok := Find(k.Name); !ok || found.Name != k.Name {
+			t.Errorf("Find(%q) found %q, %v", k.Name, found.Name, ok)
+		}
+	}
+	for _, p := range Places {
+		if !places[p] {
+			t.Errorf("nothing strikes at %s", p)
+		}
+	}
+	if k, ok := Find("explode"); ok {
+		t.Errorf("there is a fault %q", k.Name)
+	}
+}
+
+func TestWanted(t *testing.T) {
+	t.Parallel()
+	for want, arrivals := range map[int][]int{1: nil, 2: {4, 7}, 3: {1, 2, 3}} {
+		if got := (Settings{Arrivals: arrivals}).Wanted(); got != want {
+			t.Errorf("with arrivals %v it must fire %d times, want %d", arrivals, got, want)
+		}
+	}
+}
+
+func TestStrikes(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		arrivals, replicas []int
+		arrival, replica   int
+		want               bool
+	}{
+		{nil, nil, 1, 1, true},
+		{nil, nil, 99, 9, true},
+		{[]int{2}, nil, 1, 1, false},
+		{[]int{2}, nil, 2, 1, true},
+		{nil, []int{2}, 2, 1, false},
+		{nil, []int{2}, 1, 2, true},
+		{[]int{1, 2}, []int{2, 3}, 2, 3, true},
+		{[]int{1, 2}, []int{2, 3}, 3, 3, false},
+		{[]int{1, 2}, []int{2, 3}, 2, 1, false},
+	}
+	for _, tt := range tests {
+		s := Settings{Arrivals: tt.arrivals, Replicas: tt.replicas}
+		if got := s.Strikes(tt.arrival, tt.replica); got != tt.want {
+			t.Errorf("arrivals %v, replicas %v: strikes arrival %d at replica %d: %v, want %v",
+				tt.arrivals, tt.replicas, tt.arrival, tt.replica, got, tt.want)
+		}
+	}
+}

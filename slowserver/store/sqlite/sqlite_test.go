@@ -1,0 +1,251 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"retrylab/slowserver/store"
+	"retrylab/slowserver/store/storetest"
+)
+
+func openIn(t *testing.T, dir string) *Store {
+	t.Helper()
+	template, err := NewTemplate(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := template.Open("test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func open(t *testing.T) store.Store { return openIn(t, t.TempDir()) }
+
+func TestStore(t *testing.T)        { storetest.Exercise(t, open) }
+func TestStoreVirtual(t *testing.T) { storetest.ExerciseVirtual(t, open) }
+
+// files lists what is in a directory.
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestCloseLeavesNoFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	template, err := NewTemplate(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := files(t, dir); len(left) > 0 {
+		t.Errorf("the template left %q", left)
+	}
+	var stores []*Store
+	for _, name := range []string{"trial-1", "trial-2"} {
+		s, err := template.Open(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stores = append(stores, s)
+		tx, err := s.Begin(t.Context(), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Order(t.Context(), store.Order{Operation: "op-1", Amount: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Contains(files(t, dir), "trial-1.db-wal") {
+		t.Errorf("no log is written beside the database: %q", files(t, dir))
+	}
+	if err := stores[0].Close(); err != nil {
+		t.Error(err)
+	}
+	for _, name := range files(t, dir) {
+		if !strings.HasPrefix(name, "trial-2.db") {
+			t.Errorf("closed, and still there: %s", name)
+		}
+	}
+	if n, err := stores[1].Count(t.Context(), "op-1"); err != nil || n != 1 {
+		t.Errorf("the other store has %d orders, %v; want 1", n, err)
+	}
+	if err := stores[1].Close(); err != nil {
+		t.Error(err)
+	}
+	if left := files(t, dir); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// TestCloseUnderATransaction is what happens to a trial that is broken off.
+func TestCloseUnderATransaction(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	tx, err := s.Begin(t.Context(), "open")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Order(t.Context(), store.Order{Operation: "op-1", Amount: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Error(err)
+	}
+	if left := files(t, dir); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+func TestDirectoriesThatDoNot(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	readOnly := filepath.Join(t.TempDir(), "read-only")
+	if err := os.Mkdir(readOnly, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{file, filepath.Join(t.TempDir(), "missing"), readOnly} {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			if dir == readOnly && os.Geteuid() == 0 {
+				t.Skip("root may write anywhere")
+			}
+			_, err := NewTemplate(dir)
+			if err == nil || !strings.Contains(err.Error(), "open store sqlite in "+dir) {
+				t.Errorf("the template: %v; want an error that names the store and the directory", err)
+			}
+			_, err = (&Template{dir: dir}).Open("test", nil)
+			var path *os.PathError
+			if !errors.As(err, &path) || !strings.HasPrefix(err.Error(), "open store sqlite: ") || filepath.Dir(path.Path) != dir {
+				t.Errorf("a store: %v; want an error that names the store and the file", err)
+			}
+		})
+	}
+}
+
+// TestPathOfAnyCharacters opens a store where a URI would end, or turn into another, if its path
+// were not escaped.
+func TestPathOfAnyCharacters(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "a b?c=d#e%41&f")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := openIn(t, dir)
+	if !slices.Contains(files(t, dir), "test.db") {
+		t.Errorf("the database is not in its directory: %q", files(t, dir))
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := files(t, dir); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+func TestInfo(t *testing.T) {
+	t.Parallel()
+	s := openIn(t, t.TempDir())
+	defer s.Close()
+	var version string
+	if err := s.db.QueryRow("SELECT sqlite_version()").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	got := s.Info()
+	if got.Engine != "sqlite" || got.Version != version || got.Mode != "embedded" {
+		t.Errorf("%+v, want sqlite %s embedded", got, version)
+	}
+	for name, want := range map[string]string{"journal_mode": "wal", "synchronous": "normal", "writers": "one"} {
+		if got.Settings[name] != want {
+			t.Errorf("%s is %q, want %q", name, got.Settings[name], want)
+		}
+	}
+}
+
+// TestYield makes sure that the hand-over of the writer lock takes its moment, and that nobody
+// pays for it who did not wait.
+func TestYield(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		template, err := NewTemplate(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := errors.New("not now")
+		var asked []string
+		s, err := template.Open("test", func(_ context.Context, id string) error {
+			asked = append(asked, id)
+			if id == "refused" {
+				return refused
+			}
+			time.Sleep(time.Millisecond)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		first, err := s.Begin(t.Context(), "first")
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		var waiters sync.WaitGroup
+		for _, id := range []string{"refused", "second"} {
+			waiters.Go(func() {
+				tx, err := s.Begin(t.Context(), id)
+				if id == "refused" {
+					if err != refused {
+						t.Errorf("began with %v, want %v", err, refused)
+					}
+					return
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if waited := time.Since(start); waited != time.Second+time.Millisecond {
+					t.Errorf("%s began after %s, want 1.001s", id, waited)
+				}
+				if err := tx.Rollback(); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		time.Sleep(time.Second)
+		if err := first.Rollback(); err != nil {
+			t.Error(err)
+		}
+		waiters.Wait()
+		if want := []string{"refused", "second"}; !slices.Equal(asked, want) {
+			t.Errorf("yielded for %q, want %q", asked, want)
+		}
+	})
+}

@@ -1,0 +1,649 @@
+// Package storetest says what a [store.Store] is, as a suite that every implementation runs. It is
+// for tests, and knows no engine: what only one of them does is tested beside it.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"retrylab/internal/lab"
+	"retrylab/slowserver/store"
+)
+
+// Open opens an empty store for a test, which closes it.
+type Open func(t *testing.T) store.Store
+
+// Exercise runs the suite in real time.
+func Exercise(t *testing.T, open Open) {
+	t.Parallel()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(newBench(t, open))
+		})
+	}
+}
+
+// ExerciseVirtual runs the suite on the virtual clock, a bubble for each case, and with it the
+// cases that need to know when a goroutine is blocked.
+func ExerciseVirtual(t *testing.T, open Open) {
+	t.Parallel()
+	for _, c := range slices.Concat(cases, virtualCases) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { c.run(newBench(t, open)) })
+		})
+	}
+}
+
+var cases = []struct {
+	name string
+	run  func(b *bench)
+}{
+	{"a key is claimed once", claimedOnce},
+	{"what is not committed is seen inside and not outside", isolation},
+	{"reading waits for no writer", readDoesNotWait},
+	{"finish", finish},
+	{"release", release},
+	{"orders", orders},
+	{"an empty store", empty},
+	{"rollback leaves nothing", rollback},
+	{"the end of a transaction is the end", ended},
+	{"changed is closed by a commit", changed},
+	{"changed is not closed by anything else", notChanged},
+	{"a transaction outlives the context of its beginning", outlives},
+	{"a claim waits for the one before it, which is committed", waitsForCommit},
+	{"a claim waits for the one before it, which is rolled back", waitsForRollback},
+	{"a wait ends with its context", cancelled},
+	{"a context that has ended begins nothing", endedContext},
+	{"twelve claims of one key", twelveClaims},
+	{"twelve keys side by side", twelveKeys},
+	{"information", information},
+}
+
+// virtualCases need a bubble: in real time nobody can know that a goroutine waits.
+var virtualCases = []struct {
+	name string
+	run  func(b *bench)
+}{
+	{"who waits first is served first", inOrder},
+	{"a commit wakes all who watch", wakesAll},
+}
+
+// bench is a store in a test. Its methods are for the goroutine of the test, unless they say
+// otherwise.
+type bench struct {
+	*testing.T
+	store.Store
+}
+
+func newBench(t *testing.T, open Open) *bench {
+	s := open(t)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return &bench{t, s}
+}
+
+func (b *bench) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) begin(id string) store.Tx {
+	b.Helper()
+	tx, err := b.Begin(b.Context(), id)
+	b.must(err)
+	return tx
+}
+
+// do performs f in a transaction and commits it.
+func (b *bench) do(f func(tx store.Tx)) {
+	b.Helper()
+	tx := b.begin("do")
+	f(tx)
+	b.must(tx.Commit())
+}
+
+func (b *bench) claim(tx store.Tx, key string, want bool) {
+	b.Helper()
+	won, err := tx.Claim(b.Context(), key, store.Record{Hash: "hash-" + key, Owner: "owner-" + key})
+	b.must(err)
+	if won != want {
+		b.Errorf("claim of %q: won %v, want %v", key, won, want)
+	}
+}
+
+func (b *bench) order(tx store.Tx, operation string) int64 {
+	b.Helper()
+	id, err := tx.Order(b.Context(), store.Order{Operation: operation, Send: operation + "/1", Node: "order-1", Amount: 5000})
+	b.must(err)
+	return id
+}
+
+// reader is where a key can be looked up: inside a transaction and outside.
+type reader interface {
+	Read(ctx context.Context, key string) (store.Record, bool, error)
+}
+
+func (b *bench) wantRecord(from reader, key string, want store.Record) {
+	b.Helper()
+	got, found, err := from.Read(b.Context(), key)
+	b.must(err)
+	if !found {
+		b.Errorf("%q is not there, want %+v", key, want)
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		b.Errorf("record of %q (-want +got):\n%s", key, diff)
+	}
+}
+
+func (b *bench) wantAbsent(from reader, key string) {
+	b.Helper()
+	got, found, err := from.Read(b.Context(), key)
+	b.must(err)
+	if diff := cmp.Diff(store.Record{}, got); found || diff != "" {
+		b.Errorf("%q: found %v, want nothing (-want +got):\n%s", key, found, diff)
+	}
+}
+
+func (b *bench) wantCount(operation string, want int) {
+	b.Helper()
+	got, err := b.Count(b.Context(), operation)
+	b.must(err)
+	if got != want {
+		b.Errorf("%q has %d orders, want %d", operation, got, want)
+	}
+}
+
+// claimed is the record of a key after [bench.claim].
+func claimed(key string) store.Record {
+	return store.Record{Status: store.Processing, Hash: "hash-" + key, Owner: "owner-" + key}
+}
+
+func claimedOnce(b *bench) {
+	b.do(func(tx store.Tx) {
+		b.claim(tx, "a", true)
+		b.claim(tx, "a", false) // not twice in one transaction either
+		b.claim(tx, "b", true)
+	})
+	b.do(func(tx store.Tx) {
+		won, err := tx.Claim(b.Context(), "a", store.Record{Hash: "another", Owner: "late"})
+		b.must(err)
+		if won {
+			b.Error("a key was claimed twice")
+		}
+		b.wantRecord(tx, "a", claimed("a")) // the loser changes nothing
+		b.claim(tx, "c", true)              // and its transaction goes on
+	})
+	for _, key := range []string{"a", "b", "c"} {
+		b.wantRecord(b, key, claimed(key))
+	}
+}
+
+func isolation(b *bench) {
+	tx := b.begin("inside")
+	b.claim(tx, "a", true)
+	b.order(tx, "op-1")
+	b.wantRecord(tx, "a", claimed("a"))
+	b.wantAbsent(tx, "b")
+	b.wantAbsent(b, "a")
+	b.wantCount("op-1", 0)
+	b.must(tx.Commit())
+	b.wantRecord(b, "a", claimed("a"))
+	b.wantCount("op-1", 1)
+}
+
+// readDoesNotWait would never return if it did: the transaction is open in its own goroutine.
+func readDoesNotWait(b *bench) {
+	b.do(func(tx store.Tx) { b.claim(tx, "a", true) })
+	tx := b.begin("writer")
+	b.must(tx.Finish(b.Context(), "a", store.Record{Status: store.Done, Code: 201, Body: []byte("x")}))
+	b.wantRecord(b, "a", claimed("a"))
+	if _, err := b.Effects(b.Context()); err != nil {
+		b.Error(err)
+	}
+	b.must(tx.Rollback())
+}
+
+func finish(b *bench) {
+	b.do(func(tx store.Tx) {
+		b.claim(tx, "done", true)
+		b.claim(tx, "failed", true)
+		b.claim(tx, "open", true)
+	})
+	done := claimed("done")
+	done.Status, done.Code, done.Body = store.Done, 201, []byte("{\"order\":1}\n\x00")
+	failed := claimed("failed")
+	failed.Status, failed.Code, failed.Body = store.Failed, 503, []byte("no")
+	b.do(func(tx store.Tx) {
+		b.must(tx.Finish(b.Context(), "done", store.Record{Status: store.Done, Code: 201, Body: done.Body}))
+		b.must(tx.Finish(b.Context(), "failed", store.Record{Status: store.Failed, Code: 503, Body: failed.Body}))
+		b.wantRecord(tx, "done", done)
+	})
+	b.wantRecord(b, "done", done)
+	b.wantRecord(b, "failed", failed)
+	b.wantRecord(b, "open", claimed("open"))
+	b.do(func(tx store.Tx) {
+		b.claim(tx, "done", false)
+		b.claim(tx, "failed", false)
+	})
+}
+
+func release(b *bench) {
+	b.do(func(tx store.Tx) {
+		b.claim(tx, "a", true)
+		b.claim(tx, "b", true)
+	})
+	b.do(func(tx store.Tx) {
+		b.must(tx.Release(b.Context(), "a"))
+		b.must(tx.Release(b.Context(), "never claimed"))
+		b.wantAbsent(tx, "a")
+		b.wantRecord(b, "a", claimed("a"))
+	})
+	b.wantAbsent(b, "a")
+	b.wantRecord(b, "b", claimed("b"))
+	b.do(func(tx store.Tx) { b.claim(tx, "a", true) })
+}
+
+func orders(b *bench) {
+	want := []lab.Effect{
+		{Operation: "op-1", Send: "op-1/retry.1", Node: "order-1", Key: "k1", Amount: 5000, Created: 12 * time.Second, CreatedMs: 12000},
+		{Operation: "op-2", Send: "op-2/retry.1", Node: "order-2", Amount: 1, Created: 1500 * time.Microsecond, CreatedMs: 2},
+		// Neither operation nor key is unique: that is what guards are for.
+		{Operation: "op-1", Send: "op-1/retry.2", Node: "order-1", Key: "k1", Amount: 1 << 40, Created: 25 * time.Hour, CreatedMs: 25 * 3600 * 1000},
+	}
+	for i := range want {
+		e := &want[i]
+		b.do(func(tx store.Tx) {
+			id, err := tx.Order(b.Context(), store.Order{
+				Operation: e.Operation, Send: e.Send, Node: e.Node, Key: e.Key, Amount: e.Amount, Created: e.Created,
+			})
+			b.must(err)
+			if id <= 0 || i > 0 && id <= want[i-1].Order {
+				b.Errorf("order %d has the number %d after %d", i, id, want[max(0, i-1)].Order)
+			}
+			e.Order = id
+		})
+	}
+	got, err := b.Effects(b.Context())
+	b.must(err)
+	if diff := cmp.Diff(want, got); diff != "" {
+		b.Errorf("effects (-want +got):\n%s", diff)
+	}
+	b.wantCount("op-1", 2)
+	b.wantCount("op-2", 1)
+	b.wantCount("op-3", 0)
+}
+
+func empty(b *bench) {
+	b.wantAbsent(b, "a")
+	b.wantCount("op-1", 0)
+	got, err := b.Effects(b.Context())
+	b.must(err)
+	if len(got) != 0 {
+		b.Errorf("effects of an empty store: %v", got)
+	}
+	tx := b.begin("nothing")
+	b.wantAbsent(tx, "a")
+	b.must(tx.Commit()) // of nothing
+}
+
+func rollback(b *bench) {
+	b.do(func(tx store.Tx) { b.claim(tx, "old", true) })
+	tx := b.begin("given up")
+	b.claim(tx, "new", true)
+	b.must(tx.Finish(b.Context(), "old", store.Record{Status: store.Done, Code: 201}))
+	b.order(tx, "op-1")
+	b.must(tx.Rollback())
+	b.wantAbsent(b, "new")
+	b.wantRecord(b, "old", claimed("old"))
+	b.wantCount("op-1", 0)
+	tx = b.begin("released in vain")
+	b.must(tx.Release(b.Context(), "old"))
+	b.must(tx.Rollback())
+	b.wantRecord(b, "old", claimed("old"))
+	b.do(func(tx store.Tx) { b.claim(tx, "new", true) })
+}
+
+// ended also makes sure that an end gives the engine's writer back once, not twice.
+func ended(b *bench) {
+	committed := b.begin("committed")
+	b.order(committed, "op-1")
+	b.must(committed.Commit())
+	rolledBack := b.begin("rolled back")
+	b.order(rolledBack, "op-1")
+	b.must(rolledBack.Rollback())
+
+	holder := b.begin("holder")
+	b.claim(holder, "a", true)
+	b.must(committed.Rollback())
+	b.must(rolledBack.Rollback())
+	if err := committed.Commit(); err == nil {
+		b.Error("a transaction was committed twice")
+	}
+	if err := rolledBack.Commit(); err == nil {
+		b.Error("a transaction that was given up was committed")
+	}
+	b.wantCount("op-1", 1)
+
+	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Millisecond)
+	defer cancel()
+	tx, won, err := b.try(ctx, "a")
+	if !errors.Is(err, context.DeadlineExceeded) {
+		b.Errorf("a second writer has come in: won %v, %v", won, err)
+	}
+	if err == nil {
+		b.must(tx.Rollback())
+	}
+	b.must(holder.Commit())
+	b.do(func(tx store.Tx) { b.claim(tx, "a", false) })
+}
+
+// try begins a transaction and claims a key in it. Engines differ in which of the two waits for
+// another transaction. It can be called by any goroutine.
+func (b *bench) try(ctx context.Context, key string) (store.Tx, bool, error) {
+	tx, err := b.Begin(ctx, "claim of "+key)
+	if err != nil {
+		return nil, false, err
+	}
+	won, err := tx.Claim(ctx, key, store.Record{Hash: "hash-" + key, Owner: "owner-" + key})
+	if err != nil {
+		return nil, false, errors.Join(err, tx.Rollback())
+	}
+	return tx, won, nil
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func changed(b *bench) {
+	first, again := b.Changed(), b.Changed()
+	if closed(first) {
+		b.Error("changed before there was a commit")
+	}
+	b.do(func(tx store.Tx) { b.claim(tx, "a", true) })
+	if !closed(first) || !closed(again) {
+		b.Error("not changed by a commit")
+	}
+	second := b.Changed()
+	if closed(second) {
+		b.Error("changed again without a commit")
+	}
+	b.do(func(tx store.Tx) { b.order(tx, "op-1") })
+	if !closed(second) {
+		b.Error("not changed by a second commit")
+	}
+}
+
+func notChanged(b *bench) {
+	watch := b.Changed()
+	tx := b.begin("given up")
+	b.claim(tx, "a", true)
+	b.order(tx, "op-1")
+	if closed(watch) {
+		b.Error("changed by what is not committed")
+	}
+	b.must(tx.Rollback())
+	b.must(tx.Rollback())
+	if tx.Commit() == nil {
+		b.Error("a transaction that was given up was committed")
+	}
+	b.wantAbsent(b, "a")
+	if closed(watch) {
+		b.Error("changed by a rollback")
+	}
+}
+
+func outlives(b *bench) {
+	ctx, cancel := context.WithCancel(b.Context())
+	tx, err := b.Begin(ctx, "outlives")
+	b.must(err)
+	b.claim(tx, "a", true)
+	cancel()
+	b.order(tx, "op-1")
+	b.must(tx.Commit())
+	b.wantCount("op-1", 1)
+	b.wantRecord(b, "a", claimed("a"))
+}
+
+// second has a goroutine claim key while first is open, ends first, and returns what the goroutine
+// came to. In real time the goroutine may come late; what must hold holds then too.
+func second(b *bench, first store.Tx, end func() error) (won bool) {
+	var (
+		done   sync.WaitGroup
+		mu     sync.Mutex
+		events []string
+	)
+	note := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		events = append(events, what)
+	}
+	done.Go(func() {
+		tx, ok, err := b.try(b.Context(), "a")
+		note("second has claimed")
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		won = ok
+		if err := tx.Commit(); err != nil {
+			b.Error(err)
+		}
+	})
+	b.wantRecord(first, "a", claimed("a"))
+	note("first ends")
+	b.must(end())
+	done.Wait()
+	if want := []string{"first ends", "second has claimed"}; !slices.Equal(events, want) {
+		b.Errorf("%q, want %q", events, want)
+	}
+	return won
+}
+
+func waitsForCommit(b *bench) {
+	first := b.begin("first")
+	b.claim(first, "a", true)
+	if second(b, first, first.Commit) {
+		b.Error("a key was claimed twice")
+	}
+}
+
+func waitsForRollback(b *bench) {
+	first := b.begin("first")
+	b.claim(first, "a", true)
+	if !second(b, first, first.Rollback) {
+		b.Error("the claim that was rolled back still holds")
+	}
+}
+
+func cancelled(b *bench) {
+	holder := b.begin("holder")
+	b.claim(holder, "a", true)
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(b.Context())
+	var waiter sync.WaitGroup
+	waiter.Go(func() {
+		if _, _, err := b.try(ctx, "a"); !errors.Is(err, enough) {
+			b.Errorf("a wait that was cancelled returned %v, want %v", err, enough)
+		}
+	})
+	cancel(enough)
+	waiter.Wait()
+
+	late := errors.New("too late")
+	ctx, stop := context.WithTimeoutCause(b.Context(), 10*time.Millisecond, late)
+	defer stop()
+	if _, _, err := b.try(ctx, "a"); !errors.Is(err, late) {
+		b.Errorf("a wait beyond its deadline returned %v, want %v", err, late)
+	}
+	b.must(holder.Rollback())
+	b.do(func(tx store.Tx) { b.claim(tx, "a", true) }) // who gave up holds nothing
+}
+
+func endedContext(b *bench) {
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(b.Context())
+	cancel(enough)
+	if tx, err := b.Begin(ctx, "late"); !errors.Is(err, enough) {
+		b.Errorf("began with %v, want %v", err, enough)
+		if err == nil {
+			b.must(tx.Rollback())
+		}
+	}
+	b.do(func(tx store.Tx) { b.claim(tx, "a", true) })
+}
+
+// race performs f twelve times at once.
+func race(b *bench, f func(i int) error) {
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for i := range 12 {
+		all.Go(func() {
+			<-start
+			if err := f(i); err != nil {
+				b.Errorf("goroutine %d: %v", i, err)
+			}
+		})
+	}
+	close(start)
+	all.Wait()
+}
+
+func twelveClaims(b *bench) {
+	var mu sync.Mutex
+	wins := 0
+	race(b, func(i int) error {
+		tx, won, err := b.try(b.Context(), "a")
+		if err != nil {
+			return err
+		}
+		if !won {
+			r, found, err := tx.Read(b.Context(), "a")
+			if err == nil && (!found || r.Status != store.Done) {
+				err = fmt.Errorf("lost to a key that reads found %v, %+v", found, r)
+			}
+			return errors.Join(err, tx.Rollback())
+		}
+		mu.Lock()
+		wins++
+		mu.Unlock()
+		_, err = tx.Order(b.Context(), store.Order{Operation: "op-1", Send: "op-1", Node: "order-1", Key: "a", Amount: 1})
+		return errors.Join(err, tx.Finish(b.Context(), "a", store.Record{Status: store.Done, Code: 201}), tx.Commit())
+	})
+	if wins != 1 {
+		b.Errorf("%d claims were won, want 1", wins)
+	}
+	b.wantCount("op-1", 1)
+}
+
+func twelveKeys(b *bench) {
+	race(b, func(i int) error {
+		name := fmt.Sprintf("op-%d", i)
+		for n := range 3 {
+			if _, _, err := b.Read(b.Context(), name); err != nil {
+				return err
+			}
+			tx, won, err := b.try(b.Context(), name)
+			if err != nil {
+				return err
+			}
+			if won != (n == 0) {
+				return errors.Join(fmt.Errorf("claim %d of %s: won %v", n, name, won), tx.Rollback())
+			}
+			_, err = tx.Order(b.Context(), store.Order{Operation: name, Send: name, Node: "order-1", Key: name, Amount: 1})
+			if err := errors.Join(err, tx.Commit()); err != nil {
+				return err
+			}
+			if got, err := b.Count(b.Context(), name); err != nil || got != n+1 {
+				return fmt.Errorf("%s has %d orders after %d commits: %v", name, got, n+1, err)
+			}
+		}
+		return nil
+	})
+	effects, err := b.Effects(b.Context())
+	b.must(err)
+	numbers := map[int64]bool{}
+	for _, e := range effects {
+		numbers[e.Order] = true
+	}
+	if len(effects) != 36 || len(numbers) != 36 {
+		b.Errorf("%d orders with %d numbers, want 36 each", len(effects), len(numbers))
+	}
+}
+
+func information(b *bench) {
+	i := b.Info()
+	if i.Engine == "" || i.Version == "" || i.Mode == "" {
+		b.Errorf("information is missing: %+v", i)
+	}
+	if i.ChosenBy != "" {
+		b.Errorf("the store says who chose it (%q); it cannot know", i.ChosenBy)
+	}
+}
+
+func inOrder(b *bench) {
+	holder := b.begin("holder")
+	b.claim(holder, "a", true)
+	var order []int
+	var waiters sync.WaitGroup
+	for i := range 12 {
+		waiters.Go(func() {
+			tx, won, err := b.try(b.Context(), "a")
+			if err != nil || !won {
+				b.Errorf("waiter %d: won %v, %v", i, won, err)
+				return
+			}
+			order = append(order, i) // one at a time: the claim is held
+			if err := tx.Rollback(); err != nil {
+				b.Error(err)
+			}
+		})
+		synctest.Wait()
+	}
+	b.must(holder.Rollback())
+	waiters.Wait()
+	if want := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}; !slices.Equal(order, want) {
+		b.Errorf("served in the order %v, want %v", order, want)
+	}
+}
+
+func wakesAll(b *bench) {
+	var watchers sync.WaitGroup
+	start := time.Now()
+	for range 3 {
+		watchers.Go(func() {
+			<-b.Changed()
+			// What was committed can be seen by whoever is woken.
+			if _, found, err := b.Read(b.Context(), "a"); !found || err != nil {
+				b.Errorf("woken by a claim that is found %v, %v", found, err)
+			}
+			if waited := time.Since(start); waited != time.Second {
+				b.Errorf("woken after %s, want 1s", waited)
+			}
+		})
+	}
+	time.Sleep(time.Second)
+	b.do(func(tx store.Tx) { b.claim(tx, "a", true) })
+	watchers.Wait()
+}
