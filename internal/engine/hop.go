@@ -39,8 +39,13 @@ func (h *hop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e := lab.Event{Operation: r.Header.Get(lab.HeaderOperation), Send: r.Header.Get(lab.HeaderSend), Node: h.spec.Name}
 	content, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForward))
 	h.note(e, lab.Arrival, 0)
-	if err != nil {
-		return // the sender broke off; there is nobody to answer
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		h.problem(w, e, http.StatusRequestEntityTooLarge, err.Error())
+		return
+	case err != nil:
+		panic(http.ErrAbortHandler) // the sender broke off; there is nobody to answer
 	}
 	trip := caller.Trip{Operation: e.Operation, Path: e.Send, Body: policy.Buffered}
 	if len(content) == 0 {
@@ -84,6 +89,9 @@ func (h *hop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.note(e, lab.Answer, resp.StatusCode)
 	w.WriteHeader(resp.StatusCode)
 	if err := passOn(w, body); err != nil {
+		if r.Context().Err() != nil {
+			h.note(e, lab.ClientGone, 0)
+		}
 		panic(http.ErrAbortHandler) // half an answer: all that can be done is to break off
 	}
 }
@@ -123,6 +131,11 @@ func (h *hop) refuse(w http.ResponseWriter, r *http.Request, e lab.Event, err er
 		h.note(e, lab.ClientGone, status)
 		return
 	}
+	h.problem(w, e, status, title)
+}
+
+// problem answers in the hop's own name.
+func (h *hop) problem(w http.ResponseWriter, e lab.Event, status int, title string) {
 	h.note(e, lab.Answer, status)
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)

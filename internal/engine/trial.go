@@ -20,6 +20,7 @@ import (
 	"retrylab/scenarios"
 	"retrylab/slowserver"
 	"retrylab/slowserver/fault"
+	"retrylab/slowserver/store/sqlite"
 )
 
 // world is what a trial runs in.
@@ -51,11 +52,18 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 	obs.Exact = w.clock.Virtual()
 
 	m := &machines{world: w, group: group, life: life}
+	var db *sqlite.Store
 	defer func() {
 		stop(nil)
 		m.close()
 		if err := group.Wait(); err != nil {
 			obs.Broken, obs.Defect = err.Error(), true
+		}
+		// Last: until then a handler may be in a transaction.
+		if db != nil {
+			if err := db.Close(); err != nil && obs.Broken == "" {
+				obs.Broken = err.Error()
+			}
 		}
 	}()
 	fail := func(err error) lab.Observation {
@@ -70,11 +78,10 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 		d := 5*time.Microsecond + time.Duration(lab.Draw(t.Seed, id, "pause")*float64(45*time.Microsecond))
 		return w.clock.Sleep(ctx, d)
 	}
-	db, err := l.template.Open(l.storeName(), pause)
-	if err != nil {
+	var err error
+	if db, err = l.template.Open(l.storeName(), pause); err != nil {
 		return fail(err)
 	}
-	defer db.Close()
 	obs.Store = db.Info()
 
 	service, err := slowserver.New(life, slowserver.Config{
