@@ -1,9 +1,11 @@
 package scenarios
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,8 +13,8 @@ import (
 	"time"
 )
 
-// maxDuration bounds every duration in a scenario. A year of scenario time is enough for any
-// clean-up job, and far from where a duration overflows.
+// maxDuration bounds every duration in a scenario. More than a year of scenario time is enough for
+// any clean-up job, and far from where a duration overflows.
 const maxDuration = 10_000 * time.Hour
 
 // Money is an amount in a currency's minor unit, written in the major one: 50 or 49.99.
@@ -100,6 +102,15 @@ func fieldsOf(t reflect.Type) []field {
 	return out
 }
 
+// keysOf lists the names of the keys that a structure takes.
+func keysOf(t reflect.Type) []string {
+	var names []string
+	for _, f := range fieldsOf(t) {
+		names = append(names, f.name)
+	}
+	return names
+}
+
 // fieldCache remembers the keys of each structure: every variant of a scenario asks for them.
 var fieldCache sync.Map // reflect.Type to []field
 
@@ -113,26 +124,99 @@ func (d *decoder) structure(path string, n *node, v reflect.Value) {
 	if n.kind == null {
 		return
 	}
+	fields, known := fieldsOf(v.Type()), keysOf(v.Type())
 	if n.kind != mapping {
-		d.fail(n.at, fmt.Sprintf("%s must be a mapping, not %s", orFile(path), n.kind), "")
+		hint := "its keys: " + strings.Join(known, ", ")
+		if key, value, colon := strings.Cut(n.text, ":"); colon && slices.Contains(known, key) {
+			hint = fmt.Sprintf("a colon needs a space behind it: %s: %s", key, short(value))
+		}
+		d.fail(n.at, fmt.Sprintf("%s must be a mapping, not %s", orFile(path), n.kind), hint)
 		return
 	}
-	fields := fieldsOf(v.Type())
 	for _, e := range n.keys {
-		i := slices.IndexFunc(fields, func(f field) bool { return f.name == e.name })
+		i := slices.Index(known, e.name)
 		if i < 0 {
-			var known []string
-			for _, f := range fields {
-				known = append(known, f.name)
-			}
-			d.fail(e.at, fmt.Sprintf("unknown key %q in %s", e.name, orFile(path)), suggest(e.name, known))
+			d.fail(e.at, fmt.Sprintf("unknown key %s in %s", quote(e.name), orFile(path)), keyHint(path, e.name, known))
 			return
 		}
+		to := v.FieldByIndex(fields[i].index)
 		if e.node.kind == null {
+			if isValue(to.Type()) {
+				d.fail(e.at, fmt.Sprintf("%s has no value", join(path, e.name)), "write one, or leave the key out")
+			}
 			continue
 		}
-		d.decode(join(path, e.name), e.node, v.FieldByIndex(fields[i].index))
+		d.decode(join(path, e.name), e.node, to)
 	}
+}
+
+// isValue reports whether a type is written as a single value, which cannot be left empty: a
+// mapping or a list with nothing below it is an empty one.
+func isValue(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Kind() != reflect.Struct && t.Kind() != reflect.Slice && t.Kind() != reflect.Map
+}
+
+// keyHint says where a key belongs that is unknown in the structure at path.
+func keyHint(path, name string, known []string) string {
+	var below, others []string
+	for _, parent := range parents(reflect.TypeFor[file](), "", name) {
+		switch here := indexes.ReplaceAllString(path, "[]"); {
+		case here == "" || strings.HasPrefix(parent, here+".") || strings.HasPrefix(parent, here+"["):
+			below = append(below, path+strings.TrimPrefix(parent, here))
+		case parent == "" && strings.HasPrefix(path, "variants["):
+			return fmt.Sprintf("what a variant changes stands in its set, by its path: set: {%s…: …}", name)
+		default:
+			others = append(others, parent)
+		}
+	}
+	near := Nearest(name, known)
+	switch {
+	case near != "" && editDistance(name, near) == 1: // a slip, whatever else has such a name
+	case len(below) > 0:
+		return belongs(below[:1])
+	case near == "" && len(others) > 0:
+		return belongs(others)
+	}
+	return suggest(name, known)
+}
+
+var indexes = regexp.MustCompile(`\[\d+\]`)
+
+// belongs says where a key has its place, at the first two of several.
+func belongs(parents []string) string {
+	for i, p := range parents {
+		switch list, item := strings.CutSuffix(p, "[]"); {
+		case p == "":
+			parents[i] = "the scenario itself"
+		case item:
+			parents[i] = "an item of " + list
+		}
+	}
+	return "it belongs in " + strings.Join(parents[:min(2, len(parents))], " or ")
+}
+
+// parents lists the paths of the structures that take a key of that name.
+func parents(t reflect.Type, path, name string) []string {
+	var out []string
+	for _, f := range fieldsOf(t) {
+		if f.name == name {
+			out = append(out, path)
+		}
+		below, at := t.FieldByIndex(f.index).Type, join(path, f.name)
+		for below.Kind() == reflect.Pointer || below.Kind() == reflect.Slice {
+			if below.Kind() == reflect.Slice {
+				at += "[]"
+			}
+			below = below.Elem()
+		}
+		if below.Kind() == reflect.Struct {
+			out = append(out, parents(below, at, name)...)
+		}
+	}
+	return out
 }
 
 // shorthand returns the key that a single value stands for where a structure is wanted.
@@ -146,20 +230,24 @@ func shorthand(t reflect.Type) string {
 }
 
 func (d *decoder) slice(path string, n *node, v reflect.Value) {
-	items := n.items
-	if n.kind == scalar || (n.kind == mapping && v.Type().Elem().Kind() != reflect.Struct) {
-		items = []*node{n} // one item may stand without its list
-	} else if n.kind != sequence {
-		d.fail(n.at, fmt.Sprintf("%s must be a list, not %s", path, n.kind), "")
+	elem := v.Type().Elem()
+	_, whole := reflect.New(elem).Interface().(custom)
+	items, at := n.items, func(i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+	switch {
+	case n.kind == sequence:
+	case whole, elem.Kind() != reflect.Struct, n.kind == scalar && shorthand(elem) != "":
+		items, at = []*node{n}, func(int) string { return path } // one item may stand without its list
+	default:
+		d.fail(n.at, fmt.Sprintf("%s must be a list, not %s", path, n.kind), "write a dash before each item, or all of them in [ ] on one line")
 		return
 	}
 	out := reflect.MakeSlice(v.Type(), len(items), len(items))
 	for i, item := range items {
 		if item.kind == null {
-			d.fail(item.at, fmt.Sprintf("%s[%d] is empty", path, i), "")
+			d.fail(item.at, fmt.Sprintf("%s is empty", at(i)), "")
 			return
 		}
-		d.decode(fmt.Sprintf("%s[%d]", path, i), item, out.Index(i))
+		d.decode(at(i), item, out.Index(i))
 	}
 	v.Set(out)
 }
@@ -198,7 +286,14 @@ func (d *decoder) boolean(path string, n *node) bool {
 	}
 	b, err := strconv.ParseBool(s)
 	if err != nil || (s != "true" && s != "false") {
-		d.fail(n.at, fmt.Sprintf("%s must be true or false, not %q", path, s), "")
+		hint := ""
+		switch strings.ToLower(s) {
+		case "yes", "on", "1", "true", "y":
+			hint = "write true"
+		case "no", "off", "0", "false", "n":
+			hint = "write false"
+		}
+		d.fail(n.at, fmt.Sprintf("%s must be true or false, not %s", path, quote(s)), hint)
 	}
 	return b
 }
@@ -210,12 +305,12 @@ func (d *decoder) integer(path string, n *node) int64 {
 	}
 	i, err := strconv.ParseInt(strings.ReplaceAll(s, "_", ""), 10, 64)
 	switch {
-	case err != nil:
-		d.fail(n.at, fmt.Sprintf("%s must be a whole number, not %q", path, s), "")
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		d.fail(n.at, fmt.Sprintf("%s must be a whole number, not %s", path, quote(s)), "")
 	case i < 0:
-		d.fail(n.at, fmt.Sprintf("%s must not be negative: %d", path, i), "")
+		d.fail(n.at, fmt.Sprintf("%s must not be negative: %s", path, short(s)), "")
 	case i > math.MaxInt32:
-		d.fail(n.at, fmt.Sprintf("%s is absurdly large: %d", path, i), "")
+		d.fail(n.at, fmt.Sprintf("%s is absurdly large: %s", path, short(s)), "")
 	}
 	return i
 }
@@ -228,11 +323,11 @@ func (d *decoder) float(path string, n *node) float64 {
 	f, err := strconv.ParseFloat(s, 64)
 	switch {
 	case err != nil || math.IsNaN(f) || math.IsInf(f, 0):
-		d.fail(n.at, fmt.Sprintf("%s must be a number, not %q", path, s), "")
+		d.fail(n.at, fmt.Sprintf("%s must be a number, not %s", path, quote(s)), "")
 	case f < 0:
-		d.fail(n.at, fmt.Sprintf("%s must not be negative: %s", path, s), "")
+		d.fail(n.at, fmt.Sprintf("%s must not be negative: %s", path, short(s)), "")
 	case f > math.MaxInt32:
-		d.fail(n.at, fmt.Sprintf("%s is absurdly large: %s", path, s), "")
+		d.fail(n.at, fmt.Sprintf("%s is absurdly large: %s", path, short(s)), "")
 	}
 	return f
 }
@@ -254,17 +349,46 @@ func (d *decoder) duration(path string, n *node) time.Duration {
 func parseDuration(s string) (v time.Duration, what, hint string) {
 	v, err := time.ParseDuration(s)
 	if _, number := strconv.ParseFloat(s, 64); number == nil && s != "0" {
-		return 0, fmt.Sprintf("has no unit: %q", s), fmt.Sprintf("write %ss or %sms", s, s)
+		return 0, fmt.Sprintf("has no unit: %s", quote(s)), fmt.Sprintf("write %ss or %sms", short(s), short(s))
 	}
+	long := durationPattern.MatchString(s) // and yet an error: it overflows
 	switch {
-	case err != nil:
-		return 0, fmt.Sprintf("is not a duration: %q", s), "a number and its unit: 250ms, 5s, 1m30s, 24h"
-	case v < 0:
-		return 0, fmt.Sprintf("must not be negative: %s", s), ""
-	case v > maxDuration:
-		return 0, fmt.Sprintf("is absurdly long: %s", s), fmt.Sprintf("at most %s", "10000h")
+	case err != nil && !long:
+		return 0, fmt.Sprintf("is not a duration: %s", quote(s)), durationHint(s)
+	case strings.HasPrefix(s, "-") && v <= 0:
+		return 0, fmt.Sprintf("must not be negative: %s", short(s)), ""
+	case err != nil || v > maxDuration:
+		return 0, fmt.Sprintf("is absurdly long: %s", short(s)), "at most 10000h"
 	}
 	return v, "", ""
+}
+
+var (
+	durationPattern = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
+	spelledOut      = regexp.MustCompile(`^([0-9]+) ?([a-z]+)$`)
+)
+
+// durationHint says how to write what somebody wrote in full, or what a duration looks like.
+func durationHint(s string) string {
+	if strings.Contains(s, ": ") {
+		return "a comma is missing between two keys"
+	}
+	if m := spelledOut.FindStringSubmatch(strings.ToLower(s)); m != nil && len(m[1]) < 6 {
+		for _, u := range []struct{ unit, words string }{
+			{"ms", " ms msec msecs millis millisecond milliseconds "},
+			{"s", " s sec secs second seconds "},
+			{"m", " m min mins minute minutes "},
+			{"h", " h hr hrs hour hours "},
+		} {
+			if strings.Contains(u.words, " "+m[2]+" ") {
+				return "write " + m[1] + u.unit
+			}
+		}
+		if days, err := strconv.Atoi(m[1]); err == nil && (m[2] == "d" || m[2] == "day" || m[2] == "days") {
+			return fmt.Sprintf("write %dh", 24*days)
+		}
+	}
+	return "a number and its unit: 250ms, 5s, 1m30s, 24h"
 }
 
 func (d *decoder) money(path string, n *node) int64 {
@@ -274,12 +398,12 @@ func (d *decoder) money(path string, n *node) int64 {
 	}
 	whole, cents, dot := strings.Cut(s, ".")
 	if dot && (len(cents) < 1 || len(cents) > 2) {
-		d.fail(n.at, fmt.Sprintf("%s must have at most two decimals: %q", path, s), "")
+		d.fail(n.at, fmt.Sprintf("%s must have one or two decimals: %s", path, quote(s)), "")
 		return 0
 	}
 	minor, err := strconv.ParseInt(whole+(cents + "00")[:2], 10, 64)
 	if err != nil || minor < 0 || minor > 1e12 {
-		d.fail(n.at, fmt.Sprintf("%s is not an amount: %q", path, s), "a number from 0 to 10 billion, such as 49.99")
+		d.fail(n.at, fmt.Sprintf("%s is not an amount: %s", path, quote(s)), "a number from 0 to 10 billion, such as 49.99")
 		return 0
 	}
 	return minor

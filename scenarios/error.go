@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -18,33 +19,54 @@ type Error struct {
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.At.file != "" {
-		fmt.Fprintf(&b, "%s: ", e.At)
+		fmt.Fprintf(&b, "%s: ", printable(e.At.String()))
 	}
-	b.WriteString(printable(e.What))
-	if line, ok := e.line(); ok {
-		fmt.Fprintf(&b, "\n  %4d | %s", e.At.line, line)
-		fmt.Fprintf(&b, "\n       | %s^", strings.Repeat(" ", max(0, min(e.At.column-1, len([]rune(line))))))
+	b.WriteString(printable(cut(e.What, mostText)))
+	if line, caret, ok := e.excerpt(); ok {
+		number := fmt.Sprintf("%4d", e.At.line)
+		fmt.Fprintf(&b, "\n  %s | %s", number, line)
+		fmt.Fprintf(&b, "\n  %*s | %s^", len(number), "", blank([]rune(line)[:caret]))
 	}
 	if e.Hint != "" {
-		b.WriteString("\n  " + printable(e.Hint))
+		b.WriteString("\n  " + printable(cut(e.Hint, mostText)))
 	}
 	return b.String()
 }
 
-// line returns the source line that e is about, cut to what fits a terminal.
-func (e *Error) line() (string, bool) {
+// excerpt returns the source line that e is about, and how far into it the caret stands. Of a long
+// line it is the part around the caret that fits a terminal.
+func (e *Error) excerpt() (line string, caret int, ok bool) {
 	if e.At.line < 1 || len(e.Source) == 0 {
-		return "", false
+		return "", 0, false
 	}
 	lines := strings.Split(string(e.Source), "\n")
 	if e.At.line > len(lines) {
-		return "", false
+		return "", 0, false
 	}
+	const wide, lead = 110, 60
 	runes := []rune(printable(strings.TrimRight(lines[e.At.line-1], "\r")))
-	if len(runes) > 110 {
-		runes = append(runes[:110], '…')
+	caret = max(0, min(e.At.column-1, len(runes)))
+	if caret > wide-10 {
+		runes = append([]rune{'…'}, runes[caret-lead:]...)
+		caret = lead + 1
 	}
-	return string(runes), true
+	if len(runes) > wide {
+		runes = append(runes[:wide:wide], '…')
+	}
+	return string(runes), caret, true
+}
+
+// blank is what takes as many columns on a terminal as a text.
+func blank(text []rune) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.Is(unicode.Mn, r):
+			return -1
+		case unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana):
+			return '\u3000'
+		}
+		return ' '
+	}, string(text))
 }
 
 // printable keeps text from a file from steering the terminal.
@@ -60,6 +82,21 @@ func printable(s string) string {
 	}, s)
 }
 
+// quote puts a word from a file between quotes, cut to what a message has room for.
+func quote(word string) string { return strconv.Quote(short(word)) }
+
+func short(word string) string { return cut(word, 80) }
+
+// mostText bounds what a message says, whatever is in the file.
+const mostText = 500
+
+func cut(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return text
+}
+
 // suggest returns ` did you mean "x"?` for the nearest of the known words, or the list of them
 // when nothing is near.
 func suggest(word string, known []string) string {
@@ -72,17 +109,28 @@ func suggest(word string, known []string) string {
 	return "one of: " + strings.Join(known, ", ")
 }
 
-// Nearest returns the known word that a mistyped one most likely stands for, or "".
+// Nearest returns the known word that a mistyped one most likely stands for, or "". Capitals and
+// underscores are slips of the pen.
 func Nearest(word string, known []string) string {
-	best, distance := "", max(2, len(word)/3)+1
+	slips := strings.NewReplacer("_", "-", " ", "-")
+	typed := slips.Replace(strings.ToLower(word))
+	// In a short word one slip is as much as can be told from another word.
+	distance := max(2, len(typed)/3) + 1
+	switch {
+	case len(typed) < 4:
+		distance = min(2, len(typed))
+	case len(typed) > longest:
+		return ""
+	}
+	best := ""
 	for _, k := range known {
-		if d := editDistance(word, k); d < distance {
+		if d := editDistance(typed, slips.Replace(strings.ToLower(k))); d < distance {
 			best, distance = k, d
 		}
 	}
-	if best == "" {
+	if best == "" && len(typed) >= 4 {
 		for _, k := range known {
-			if len(word) >= 4 && (strings.HasPrefix(k, word) || strings.Contains(k, word)) {
+			if strings.Contains(k, typed) {
 				return k
 			}
 		}
@@ -90,10 +138,13 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
+// longest is the length of the longest word that is worth a guess.
+const longest = 64
+
 // editDistance is the least number of single-letter changes, a swap of neighbours counting as one.
 func editDistance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
+	if len(a) > longest || len(b) > longest {
+		return longest
 	}
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

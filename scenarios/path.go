@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -53,7 +54,7 @@ func set(root *node, path string, value *node, at position, source []byte) error
 	}
 	steps, ok := parsePath(path)
 	if !ok {
-		return fail(fmt.Sprintf("%q is not a path", path), "for example caller.timeouts.read or caller.layers[0].attempts")
+		return fail(fmt.Sprintf("%s is not a path", quote(path)), "for example caller.timeouts.read or caller.layers[0].attempts")
 	}
 	n, walked := root, ""
 	for i, step := range steps {
@@ -61,7 +62,10 @@ func set(root *node, path string, value *node, at position, source []byte) error
 		switch n.kind {
 		case null, mapping:
 			if step.index >= 0 {
-				return fail(fmt.Sprintf("%s is not a list", orFile(walked)), "")
+				if len(n.keys) == 0 {
+					return fail(fmt.Sprintf("%s has no item %d: the list is empty", walked, step.index), "set the whole list instead")
+				}
+				return fail(fmt.Sprintf("%s is not a list", walked), "")
 			}
 			n.kind = mapping
 			child := n.get(step.name)
@@ -87,7 +91,7 @@ func set(root *node, path string, value *node, at position, source []byte) error
 		case sequence:
 			k, hint := findItem(n, step)
 			if k < 0 {
-				return fail(fmt.Sprintf("%s has no item %q", walked, step.name), hint)
+				return fail(fmt.Sprintf("%s has no item %s", walked, short(step.name)), hint)
 			}
 			if last {
 				n.items[k] = value
@@ -105,51 +109,92 @@ func set(root *node, path string, value *node, at position, source []byte) error
 	return nil
 }
 
-// findItem returns the index of a list's item by index or by its name, its preset or its kind.
+// findItem returns the index of a list's item by index or by its name, its preset or its kind. It
+// returns -1 and what there is instead when no item is meant.
 func findItem(list *node, step segment) (int, string) {
-	if step.index >= 0 {
-		if step.index < len(list.items) {
-			return step.index, ""
-		}
-		return -1, fmt.Sprintf("it has %d items, counted from 0", len(list.items))
+	if step.index >= 0 && step.index < len(list.items) {
+		return step.index, ""
 	}
 	var names []string
 	for i, item := range list.items {
 		name := item.text
 		for _, key := range []string{"kind", "preset", "name"} {
-			if v := item.get(key); v != nil {
+			if v := item.get(key); v != nil && v.text != "" {
 				name = v.text
 			}
 		}
 		if name == step.name {
 			return i, ""
 		}
-		names = append(names, name)
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	if _, number := strconv.Atoi(step.name); number == nil || len(names) == 0 {
+		switch len(list.items) {
+		case 0:
+			return -1, "the list is empty: set the whole of it instead"
+		case 1:
+			return -1, "it has one item, [0]"
+		}
+		return -1, fmt.Sprintf("its items are [0] to [%d]", len(list.items)-1)
 	}
 	return -1, suggest(step.name, names)
+}
+
+// Paths lists what can be set by a path of keys alone.
+func Paths() []string { return paths(reflect.TypeFor[Setup](), "") }
+
+func paths(t reflect.Type, path string) []string {
+	var out []string
+	for _, f := range fieldsOf(t) {
+		at := join(path, f.name)
+		if below := t.FieldByIndex(f.index).Type; below.Kind() == reflect.Struct {
+			out = append(out, paths(below, at)...)
+			continue
+		}
+		out = append(out, at)
+	}
+	return out
 }
 
 // find returns the position of the value at a decoder's path, or of the nearest thing above it
 // that is written down.
 func find(root *node, path string) position {
-	at := root.at
+	value, _ := locate(root, path)
+	return value
+}
+
+// findKey returns the position of the key at a decoder's path, as find does that of its value.
+func findKey(root *node, path string) position {
+	_, key := locate(root, path)
+	return key
+}
+
+func locate(root *node, path string) (value, key position) {
+	value, key = root.at, root.at
 	steps, ok := parsePath(path)
 	if !ok {
-		return at
+		return value, key
 	}
 	n := root
 	for _, step := range steps {
 		var child *node
 		switch {
 		case n.kind == mapping && step.index < 0:
-			child = n.get(step.name)
+			for _, e := range n.keys {
+				if e.name == step.name {
+					child, key = e.node, e.at
+				}
+			}
 		case n.kind == sequence && step.index >= 0 && step.index < len(n.items):
 			child = n.items[step.index]
+			key = child.at
 		}
 		if child == nil {
-			return at
+			return value, value
 		}
-		n, at = child, child.at
+		n, value = child, child.at
 	}
-	return at
+	return value, key
 }

@@ -1,8 +1,10 @@
 package scenarios
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -14,6 +16,8 @@ import (
 	"retrylab/caller/policy"
 	"retrylab/caller/preset"
 	"retrylab/internal/expression"
+	"retrylab/slowserver/fault"
+	"retrylab/slowserver/guard"
 )
 
 // Bounds on what a scenario may ask for.
@@ -40,6 +44,7 @@ type Options struct {
 // Parse reads a scenario and checks all of its configurations. name is what errors call the file.
 // An error is an [*Error] with a position in it.
 func Parse(name string, data []byte) (*Scenario, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors begin a file with a mark
 	root, err := parseTree(name, data)
 	if err != nil {
 		return nil, err
@@ -76,29 +81,32 @@ func (s *Scenario) check(f file) error {
 	case s.Name == "":
 		return fail("", "the scenario has no name", "write name: my-scenario")
 	case !slugPattern.MatchString(s.Name) || len(s.Name) > 64:
-		return fail("name", fmt.Sprintf("%q is no name for a scenario", s.Name), "lower-case letters, digits and hyphens, at most 64")
+		return fail("name", fmt.Sprintf("%s is no name for a scenario", quote(s.Name)), "lower-case letters, digits and hyphens, at most 64")
+	case !oneLine(s.Title):
+		return fail("title", "a title is one line of at most 120 characters", "tell the rest in the lesson")
 	case s.Family != "" && !slices.Contains(Families, s.Family):
-		return fail("family", fmt.Sprintf("unknown family %q", s.Family), suggest(s.Family, Families))
+		return fail("family", fmt.Sprintf("unknown family %s", quote(s.Family)), suggest(s.Family, Families))
 	case len(f.Variants) > maxVariants:
-		return fail("variants", fmt.Sprintf("more than %d variants", maxVariants), "")
+		return fail(fmt.Sprintf("variants[%d]", maxVariants), fmt.Sprintf("more than %d variants", maxVariants), "")
 	case len(f.Variants) > 0 && f.Expect != nil:
-		return fail("expect", "expect stands beside variants", "each variant has an expect of its own")
+		return &Error{At: findKey(s.tree, "expect"), Source: s.Source, What: "expect stands beside variants", Hint: "each variant has an expect of its own"}
 	case len(f.Variants) > 0 && f.Invariant != nil:
-		return fail("invariant", "invariant stands beside variants", "each variant has an invariant of its own")
+		return &Error{At: findKey(s.tree, "invariant"), Source: s.Source, What: "invariant stands beside variants", Hint: "each variant has an invariant of its own"}
 	}
-	for i, word := range s.Clocks {
-		if word != "virtual" && word != "wall" {
-			return fail(fmt.Sprintf("clocks[%d]", i), fmt.Sprintf("unknown clock %q", word), "one of: virtual, wall")
-		}
-	}
-	for i, word := range s.Needs {
-		if word != "postgres" && word != "redis" {
-			return fail(fmt.Sprintf("needs[%d]", i), fmt.Sprintf("unknown need %q", word), "one of: postgres, redis")
+	for _, list := range []struct {
+		path, what string
+		words      []string
+	}{{"clocks", "clock", s.Clocks}, {"needs", "need", s.Needs}} {
+		for i, word := range list.words {
+			path := fmt.Sprintf("%s[%d]", list.path, i)
+			if r, _ := RuleAt(path); !slices.Contains(r.Words, word) {
+				return fail(path, fmt.Sprintf("unknown %s %s", list.what, quote(word)), suggest(word, r.Words))
+			}
 		}
 	}
 	if s.Begin != "" {
 		if _, err := time.Parse(BeginLayout, s.Begin); err != nil {
-			return fail("begin", fmt.Sprintf("%q is no time of day", s.Begin), "hours, minutes, seconds, milliseconds: 14:08:33.512")
+			return fail("begin", fmt.Sprintf("%s is no time of day", quote(s.Begin)), "hours, minutes, seconds, milliseconds: 14:08:33.512")
 		}
 	}
 	if len(f.Variants) == 0 {
@@ -108,18 +116,23 @@ func (s *Scenario) check(f file) error {
 	seen := map[string]bool{}
 	for i, v := range f.Variants {
 		path := fmt.Sprintf("variants[%d]", i)
-		if v.Name == "" {
-			return fail(path, "a variant has no name", "")
+		switch {
+		case v.Name == "":
+			return fail(path, "a variant has no name", "write name: what this row shows")
+		case !oneLine(v.Name):
+			return fail(path+".name", "a name is one line of at most 120 characters", "")
 		}
-		id := v.ID
+		id, source := v.ID, path+".id"
 		if id == "" {
-			id = Slug(v.Name)
+			id, source = Slug(v.Name), path+".name"
 		}
 		switch {
+		case v.ID != "" && (!slugPattern.MatchString(id) || len(id) > 120):
+			return fail(source, fmt.Sprintf("%s is no id for a variant", quote(id)), "lower-case letters, digits and hyphens")
 		case !slugPattern.MatchString(id):
-			return fail(path+".name", fmt.Sprintf("no id can be made of the name %q", v.Name), "give the variant an id: lower-case letters, digits and hyphens")
+			return fail(source, fmt.Sprintf("no id can be made of the name %s", quote(v.Name)), "give the variant an id: lower-case letters, digits and hyphens")
 		case seen[id]:
-			return fail(path+".name", fmt.Sprintf("two variants have the id %q", id), "give one of them an id of its own")
+			return fail(source, fmt.Sprintf("two variants have the id %q", id), "give one of them an id of its own")
 		}
 		seen[id] = true
 		variant := Variant{Name: v.Name, ID: id, at: find(s.tree, path)}
@@ -129,6 +142,11 @@ func (s *Scenario) check(f file) error {
 		s.Variants = append(s.Variants, variant)
 	}
 	return nil
+}
+
+// oneLine reports whether a text fits on a line of a list.
+func oneLine(s string) bool {
+	return len([]rune(s)) <= 120 && !strings.ContainsAny(s, "\r\n")
 }
 
 // BeginLayout is how a scenario writes the time of day of its beginning.
@@ -184,12 +202,12 @@ type change struct {
 func parseSets(sets []string) ([]change, error) {
 	var out []change
 	for _, text := range sets {
-		at := position{file: "--set " + text}
+		at := position{file: "--set " + short(text)}
 		path, value, ok := strings.Cut(text, "=")
 		if !ok || path == "" {
-			return nil, &Error{At: at, What: "no value", Hint: "write --set path=value, for example --set caller.timeouts.read=15s"}
+			return nil, &Error{At: at, What: "it is not a path and a value", Hint: "for example --set caller.timeouts.read=15s"}
 		}
-		n := &node{kind: scalar, at: at}
+		n := &node{at: at}
 		if strings.TrimSpace(value) != "" {
 			parsed, err := parseTree(at.file, []byte(value))
 			if err != nil {
@@ -246,10 +264,10 @@ func (n *node) flow() string {
 // resolve makes the trial of one variant: the file's values, the variant's on top of them, those
 // of the command line on top of both, decoded strictly and checked.
 func (s *Scenario) resolve(i int, v Variant, changes []change, seed int64) (Trial, error) {
-	root := s.tree.clone()
-	checks := root // where expect and invariant stand
+	root := s.tree.pick(slices.Concat(keysOf(reflect.TypeFor[Setup]()), []string{"expect", "invariant"}))
+	checks := s.tree // where expect and invariant stand
 	prefix := ""
-	if list := root.get("variants"); list != nil && i >= 0 {
+	if list := s.tree.get("variants"); list != nil && len(list.items) > 0 && i >= 0 {
 		checks = list.items[i]
 		prefix = fmt.Sprintf("variants[%d].", i)
 		if sets := checks.get("set"); sets != nil {
@@ -271,7 +289,6 @@ func (s *Scenario) resolve(i int, v Variant, changes []change, seed int64) (Tria
 			return Trial{}, err
 		}
 	}
-	root.drop("variants") // decoded one by one
 	d := decoder{source: s.Source}
 	var f file
 	var row variant
@@ -314,17 +331,20 @@ func (s *Scenario) allowed(path string, at position) error {
 	if !ok {
 		return nil // set says what is wrong with it
 	}
-	setup := fieldsOf(reflect.TypeFor[Setup]())
-	var known []string
-	for _, f := range setup {
-		if f.name == steps[0].name {
-			return nil
-		}
-		known = append(known, f.name)
+	known := keysOf(reflect.TypeFor[Setup]())
+	if slices.Contains(known, steps[0].name) {
+		return nil
 	}
-	e := &Error{At: at, What: fmt.Sprintf("%q cannot be set", path), Hint: "a path begins with one of: " + strings.Join(known, ", ")}
+	e := &Error{At: at, What: fmt.Sprintf("%s cannot be set", quote(path)), Hint: "a path begins with one of: " + strings.Join(known, ", ")}
 	if near := Nearest(steps[0].name, known); near != "" {
 		e.Hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	itself := slices.Contains(keysOf(FileType()), steps[0].name) // name, variants, …
+	for _, parent := range parents(reflect.TypeFor[Setup](), "", steps[0].name) {
+		if !itself && !strings.Contains(parent, "[]") {
+			e.Hint = fmt.Sprintf("did you mean %s?", quote(join(parent, path)))
+			break
+		}
 	}
 	if at.line > 0 {
 		e.Source = s.Source
@@ -341,34 +361,36 @@ type checker struct {
 	err      error
 }
 
+// fail is about the value at path.
 func (c *checker) fail(path, what, hint string) {
+	if c.err == nil {
+		c.failAt(find(c.root, path), what, hint)
+	}
+}
+
+// failKey is about the key at path: it should not be there.
+func (c *checker) failKey(path, what, hint string) {
+	if c.err == nil {
+		c.failAt(findKey(c.root, path), what, hint)
+	}
+}
+
+func (c *checker) failAt(at position, what, hint string) {
 	if c.err != nil {
 		return
 	}
-	e := &Error{At: find(c.root, path), What: what, Hint: hint}
+	e := &Error{At: at, What: what, Hint: hint}
 	if e.At.line > 0 {
 		e.Source = c.scenario.Source
 	}
 	c.err = e
 }
 
-func (c *checker) oneOf(path, value string, words ...string) {
-	if !slices.Contains(words, value) {
-		c.fail(path, fmt.Sprintf("%s cannot be %q", path, value), suggest(value, words))
-	}
-}
-
-func (c *checker) between(path string, n, low, high int) {
-	if n < low || n > high {
-		c.fail(path, fmt.Sprintf("%s must be between %d and %d, not %d", path, low, high, n), "")
-	}
-}
-
 func (c *checker) check() error {
 	p := &c.trial.Setup
 	c.defaults(p)
-	c.between("operations", p.Operations, 1, maxOperations)
-	c.between("concurrency", p.Concurrency, 1, maxConcurrency)
+	c.number("operations", p.Operations)
+	c.number("concurrency", p.Concurrency)
 	if p.Operations*p.Concurrency > maxSides {
 		c.fail("concurrency", fmt.Sprintf("%d operations × %d sends side by side are more than %d", p.Operations, p.Concurrency, maxSides), "")
 	}
@@ -376,36 +398,48 @@ func (c *checker) check() error {
 		c.fail("amount", "an order's amount must be above 0", "")
 	}
 	c.caller(&p.Caller)
-	names := map[string]bool{p.Caller.Name: true}
 	if len(p.Hops) > maxHops {
-		c.fail("hops", fmt.Sprintf("more than %d hops", maxHops), "")
+		c.fail(fmt.Sprintf("hops[%d]", maxHops), fmt.Sprintf("more than %d hops", maxHops), "")
 	}
 	for i := range p.Hops {
-		path := fmt.Sprintf("hops[%d]", i)
-		h := &p.Hops[i]
-		c.hop(path, h)
-		if names[h.Name] {
-			c.fail(path+".name", fmt.Sprintf("two machines are called %q", h.Name), "a chain has no cycle: every machine in it has a name of its own")
-		}
-		names[h.Name] = true
+		c.hop(fmt.Sprintf("hops[%d]", i), &p.Hops[i])
 	}
 	c.server(&p.Server)
-	for _, name := range p.Server.ReplicaNames() {
-		if names[name] {
-			c.fail("server.name", fmt.Sprintf("two machines are called %q", name), "")
-		}
-		names[name] = true
+	if c.err != nil {
+		return c.err // what follows relies on the bounds
 	}
+	machines := c.machines(p)
 	c.layers("caller.layers", p.Caller.Layers, &c.trial.Layers)
 	for i := range p.Hops {
 		var resolved []policy.Layer
 		c.layers(fmt.Sprintf("hops[%d].layers", i), p.Hops[i].Layers, &resolved)
 		c.trial.HopLayers = append(c.trial.HopLayers, resolved)
 	}
-	c.demands("premises", p.Premises)
-	c.demands(c.prefix+"invariant", c.trial.Invariants)
-	c.expect(names)
+	c.demands("premise", p.Premises)
+	c.demands("invariant", c.trial.Invariants)
+	c.expect(machines)
 	return c.err
+}
+
+// machines lists the names of all machines, each of which has one of its own.
+func (c *checker) machines(p *Setup) []string {
+	names := p.Server.ReplicaNames()
+	owner := map[string]string{}
+	for _, name := range names {
+		owner[name] = "a replica of the order service"
+	}
+	add := func(path, name, what string) {
+		if other := owner[name]; other != "" {
+			c.fail(path, fmt.Sprintf("two machines are called %q", name), other+" has that name; a chain has no cycle, each machine in it needs a name of its own")
+		}
+		owner[name] = what
+		names = append(names, name)
+	}
+	add("caller.name", p.Caller.Name, "the caller")
+	for i, h := range p.Hops {
+		add(fmt.Sprintf("hops[%d].name", i), h.Name, fmt.Sprintf("hops[%d]", i))
+	}
+	return names
 }
 
 func (c *checker) defaults(p *Setup) {
@@ -447,76 +481,113 @@ func (c *checker) defaults(p *Setup) {
 	}
 	def(&p.Server.Name, "order")
 	def(&p.Server.OnClientGone, "finish")
-	if p.Server.Replicas == 0 {
+	if s := c.root.get("server"); p.Server.Replicas == 0 && (s == nil || s.get("replicas") == nil) {
 		p.Server.Replicas = 1
 	}
 }
 
-// Methods lists the HTTP methods that an order can be sent with.
-var Methods = []string{"POST", "GET", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"}
-
-// Keys lists the ways to make an idempotency key.
-var Keys = []string{"none", "operation", "attempt", "content", "appended", "server"}
-
 func (c *checker) caller(x *Caller) {
-	c.oneOf("caller.method", x.Method, Methods...)
-	c.oneOf("caller.key", x.Key, Keys...)
-	c.oneOf("caller.content", x.Content, "same", "changing")
-	c.oneOf("caller.connection", x.Connection, "fresh", "reused")
-	if !slices.Contains(policy.Bodies, x.Body) {
-		c.fail("caller.body", fmt.Sprintf("caller.body cannot be %q", x.Body), "one of: none, buffered, fixed, chunked")
-	}
+	c.word("caller.method", x.Method)
+	c.word("caller.key", x.Key)
+	c.word("caller.content", x.Content)
+	c.word("caller.connection", x.Connection)
+	c.word("caller.body", string(x.Body))
 	if x.Body != policy.NoBody && !slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, x.Method) {
 		c.fail("caller.body", fmt.Sprintf("a %s is sent without a body here", x.Method), "real clients turn a GET with a body into a POST; write method: POST")
 	}
-	c.between("caller.pool", x.Pool, 0, 10_000)
-	c.between("caller.idle", x.Idle, 0, 100)
+	c.number("caller.pool", x.Pool)
+	c.number("caller.idle", x.Idle)
 	if x.Idle > 0 && x.Connection != "reused" {
 		c.fail("caller.idle", "idle connections are there only with connection: reused", "")
 	}
 	if x.Timeouts.Acquire > 0 && x.Pool == 0 {
 		c.fail("caller.timeouts.acquire", "an acquire timeout needs a pool", "set caller.pool to the number of connections")
 	}
-	c.name("caller.name", x.Name)
+	c.name("caller.name", x.Name, "a machine")
 }
 
 func (c *checker) hop(path string, h *Hop) {
-	c.oneOf(path+".kind", h.Kind, "service", "nginx")
-	c.name(path+".name", h.Name)
+	c.word(path+".kind", h.Kind)
+	c.name(path+".name", h.Name, "a machine")
 	if h.Timeouts.Acquire > 0 {
 		c.fail(path+".timeouts.acquire", "a hop has no pool to wait for", "")
 	}
 }
 
-func (c *checker) name(path, name string) {
+func (c *checker) name(path, name, what string) {
 	if !slugPattern.MatchString(name) || len(name) > 40 {
-		c.fail(path, fmt.Sprintf("%q is no name for a machine", name), "lower-case letters, digits and hyphens, at most 40")
+		c.fail(path, fmt.Sprintf("%s is no name for %s", quote(name), what), "lower-case letters, digits and hyphens, at most 40")
 	}
 }
 
 func (c *checker) server(x *Server) {
-	c.name("server.name", x.Name)
-	c.oneOf("server.on-client-gone", x.OnClientGone, "finish", "cancel")
-	c.between("server.replicas", x.Replicas, 1, maxReplicas)
-	if p := x.Guard.Check(); p != nil {
-		c.fail("server.guard."+p.Field, p.What, p.Hint)
-	}
+	c.name("server.name", x.Name, "a machine")
+	c.word("server.on-client-gone", x.OnClientGone)
+	c.number("server.replicas", x.Replicas)
+	c.guard("server.guard", x.Guard)
 	for i, f := range x.Faults {
-		path := fmt.Sprintf("server.faults[%d]", i)
-		if p := f.Check(); p != nil {
-			c.fail(path+"."+p.Field, p.What, p.Hint)
+		c.fault(fmt.Sprintf("server.faults[%d]", i), f, x.Replicas)
+	}
+}
+
+func (c *checker) guard(path string, s guard.Settings) {
+	g, known := guard.Find(s.Kind)
+	p := s.Check()
+	switch {
+	case p == nil:
+	case !known:
+		c.fail(path+".kind", p.What, suggest(s.Kind, guardNames()))
+	case !slices.Contains(g.Takes, p.Field):
+		hint := p.Hint
+		switch {
+		case s.Kind == "":
+			hint = "say which guard: kind: unique-index"
+		case len(g.Takes) > 0:
+			hint = "it takes: " + strings.Join(g.Takes, ", ")
 		}
-		for _, n := range f.Replicas {
-			if n > x.Replicas {
-				c.fail(path+".replicas", fmt.Sprintf("there is no replica %d", n), fmt.Sprintf("server.replicas is %d", x.Replicas))
-			}
+		c.failKey(path+"."+p.Field, p.What, hint)
+	default:
+		c.fail(path+"."+p.Field, p.What, p.Hint)
+	}
+}
+
+func (c *checker) fault(path string, s fault.Settings, replicas int) {
+	kinds, places := faultNames(), texts(fault.Places)
+	kind, known := fault.Find(s.Do)
+	switch {
+	case s.Do == "":
+		c.fail(path, "the fault does not say what it does", "add do: with one of "+strings.Join(kinds, ", "))
+		return
+	case !known:
+		c.fail(path+".do", fmt.Sprintf("unknown fault %s", quote(s.Do)), suggest(s.Do, kinds))
+		return
+	case s.At == "":
+		c.fail(path, "the fault does not say where it strikes", "add at: with one of "+strings.Join(places, ", "))
+		return
+	case !slices.Contains(fault.Places, s.At):
+		c.fail(path+".at", fmt.Sprintf("unknown place %s", quote(string(s.At))), suggest(string(s.At), places))
+		return
+	}
+	for i, n := range s.Replicas {
+		if n < 1 || n > replicas {
+			c.fail(fmt.Sprintf("%s.replicas[%d]", path, i), fmt.Sprintf("there is no replica %d", n), fmt.Sprintf("they are counted from 1, and server.replicas is %d", replicas))
+			return
+		}
+	}
+	if p := s.Check(); p != nil {
+		// What the kind does not take should not be there; of the rest it is the value that is wrong.
+		common := []string{"at", "do", "arrivals", "replicas"}
+		if !slices.Contains(common, p.Field) && !slices.Contains(kind.Takes, p.Field) {
+			c.failKey(path+"."+p.Field, p.What, p.Hint)
+		} else {
+			c.fail(path+"."+p.Field, p.What, p.Hint)
 		}
 	}
 }
 
 func (c *checker) layers(path string, in []policy.Settings, out *[]policy.Layer) {
 	if len(in) > maxLayers {
-		c.fail(path, fmt.Sprintf("more than %d layers", maxLayers), "")
+		c.fail(fmt.Sprintf("%s[%d]", path, maxLayers), fmt.Sprintf("more than %d layers", maxLayers), "")
 		return
 	}
 	names := map[string]bool{}
@@ -527,83 +598,131 @@ func (c *checker) layers(path string, in []policy.Settings, out *[]policy.Layer)
 		}
 		p, ok := preset.Find(s.Preset)
 		if !ok {
-			var known []string
-			for _, p := range preset.All {
-				known = append(known, p.Name)
+			hint := suggest(s.Preset, preset.Names())
+			if Nearest(s.Preset, preset.Names()) == "" {
+				hint += "; `retrylab layers` describes them"
 			}
-			c.fail(at+".preset", fmt.Sprintf("unknown preset %q", s.Preset), suggest(s.Preset, known))
+			c.fail(at+".preset", fmt.Sprintf("unknown preset %s", quote(s.Preset)), hint)
 			return
 		}
 		layer, err := p.Resolve(s)
 		if err != nil {
-			var field *policy.FieldError
-			if errors.As(err, &field) {
-				c.fail(at+"."+field.Field, fmt.Sprintf("%s.%s: %s", at, field.Field, field.Problem), "`retrylab layers "+p.Name+"` shows what it takes")
-			} else {
-				c.fail(at, fmt.Sprintf("%s: %v", at, err), "`retrylab layers "+p.Name+"` shows what it takes")
-			}
+			c.setting(at, p, s, err)
 			return
 		}
-		c.name(at+".name", layer.Name)
+		c.name(at+".name", layer.Name, "a layer")
 		if names[layer.Name] {
-			c.fail(at, fmt.Sprintf("two layers are called %q", layer.Name), "give one of them a name of its own")
+			c.fail(at, fmt.Sprintf("two layers are called %q", layer.Name), "give this one a name of its own")
 		}
 		names[layer.Name] = true
 		*out = append(*out, layer)
 	}
 }
 
-func (c *checker) demands(path string, list []Demand) {
-	for _, d := range list {
-		if _, err := expression.Compile(d.Expression); err != nil {
-			var unknown *expression.UnknownNameError
-			hint := ""
-			if errors.As(err, &unknown) {
-				hint = suggest(unknown.Name, expression.Names())
-			}
-			e := &Error{
-				At: position{file: d.At.File, line: d.At.Line, column: d.At.Column}, Source: c.scenario.Source,
-				What: fmt.Sprintf("%s %q: %v", path[strings.LastIndex(path, ".")+1:], d.Expression, err), Hint: hint,
-			}
-			if c.err == nil {
-				c.err = e
+// setting is about a setting of the layer at path that its preset refuses.
+func (c *checker) setting(path string, p *preset.Preset, s policy.Settings, err error) {
+	var refused *policy.FieldError
+	if !errors.As(err, &refused) {
+		c.fail(path, fmt.Sprintf("%s: %v", path, err), "")
+		return
+	}
+	at := path + "." + refused.Field
+	hint := "`retrylab layers " + p.Name + "` shows what it takes"
+	name, _, _ := strings.Cut(refused.Field, ".")
+	switch {
+	case !slices.Contains(append([]string{"preset", "name"}, p.Takes...), name):
+		if len(p.Takes) > 0 {
+			hint = "it takes: " + strings.Join(p.Takes, ", ")
+		} else {
+			hint = "it has no settings"
+		}
+		c.failKey(at, fmt.Sprintf("%s means nothing to %s", at, p.Name), hint)
+	default:
+		what, place := refused.Problem, at
+		if i := wrongItem(s, refused.Field); i >= 0 {
+			place = fmt.Sprintf("%s[%d]", at, i)
+			if refused.Field == "on" {
+				what = quote(s.On[i]) + " is nothing that can be retried"
+				hint = strings.Replace(suggest(s.On[i], policy.TriggerWords()), "one of:", "a status from 300 to 599, or one of:", 1)
 			}
 		}
+		c.fail(place, fmt.Sprintf("%s: %s", at, what), hint)
 	}
 }
 
+// wrongItem returns the first item of a list among the settings that is refused by itself, -1 when
+// it is not about a list or not about one item.
+func wrongItem(s policy.Settings, field string) int {
+	index := slices.Index(keysOf(reflect.TypeFor[policy.Settings]()), field)
+	if index < 0 {
+		return -1
+	}
+	list, _ := reflect.ValueOf(s).Field(index).Interface().([]string)
+	for i, word := range list {
+		var alone policy.Settings
+		reflect.ValueOf(&alone).Elem().Field(index).Set(reflect.ValueOf([]string{word}))
+		if alone.Validate() != nil {
+			return i
+		}
+	}
+	return -1
+}
+
+func (c *checker) demands(what string, list []Demand) {
+	for _, d := range list {
+		_, err := expression.Compile(d.Expression)
+		var wrong *expression.Error
+		if !errors.As(err, &wrong) {
+			continue
+		}
+		hint := wrong.Hint
+		if wrong.Unknown != "" {
+			hint = suggest(wrong.Unknown, expression.Names())
+		}
+		at := position{file: d.At.File, line: d.At.Line, column: d.At.Column}
+		c.failAt(c.inside(at, d.Expression, wrong.At), fmt.Sprintf("%s %s: %s", what, quote(strings.TrimSpace(d.Expression)), wrong.What), hint)
+	}
+}
+
+// inside is the place of a text's n-th character, where the text stands on one line of the file.
+func (c *checker) inside(at position, text string, n int) position {
+	lines := strings.Split(string(c.scenario.Source), "\n")
+	if at.line < 1 || at.line > len(lines) {
+		return at
+	}
+	rest := string(skip([]rune(lines[at.line-1]), at.column-1))
+	if q := strings.TrimLeft(rest, `"'`); len(rest)-len(q) == 1 {
+		rest, n = q, n+1
+	}
+	if strings.HasPrefix(rest, text) {
+		at.column += n
+	}
+	return at
+}
+
 // expect checks the words in an expectation; its numbers are the judge's.
-func (c *checker) expect(machines map[string]bool) {
+func (c *checker) expect(machines []string) {
 	e := c.trial.Expect
 	if e == nil {
 		return
 	}
 	path := c.prefix + "expect."
-	one := c.trial.Setup.Operations == 1
 	if e.Belief != "" {
-		c.oneOf(path+"belief", e.Belief, "ok", "failed", "unknown")
-		if !one {
-			c.fail(path+"belief", "belief is for one operation", "with several, write beliefs: {ok: …, unknown: …}")
-		}
+		c.word(path+"belief", e.Belief)
 	}
-	if e.Reason != "" && !one {
-		c.fail(path+"reason", "reason is for one operation", "")
-	}
-	for name, counts := range map[string]map[string]int{"sends-by": e.SendsBy, "arrivals-at": e.ArrivalsAt} {
-		for machine := range counts {
-			if !machines[machine] {
-				var known []string
-				for m := range machines {
-					known = append(known, m)
-				}
-				slices.Sort(known)
-				c.fail(path+name+"."+machine, fmt.Sprintf("there is no machine %q", machine), suggest(machine, known))
+	for _, counts := range []struct {
+		key string
+		of  map[string]int
+	}{{"sends-by", e.SendsBy}, {"arrivals-at", e.ArrivalsAt}} {
+		for _, machine := range slices.Sorted(maps.Keys(counts.of)) {
+			if !slices.Contains(machines, machine) {
+				c.failKey(path+counts.key+"."+machine, fmt.Sprintf("there is no machine %s", quote(machine)), suggest(machine, machines))
 			}
 		}
 	}
-	for status := range e.Answers {
+	for _, status := range slices.Sorted(maps.Keys(e.Answers)) {
 		if code, err := strconv.Atoi(status); err != nil || code < 100 || code > 599 {
-			c.fail(path+"answers."+status, fmt.Sprintf("%q is no HTTP status", status), "")
+			c.failKey(path+"answers."+status, fmt.Sprintf("%s is no HTTP status", quote(status)), "a number such as 201 or 503")
 		}
 	}
 }
@@ -623,7 +742,7 @@ func (s *sets) decode(d *decoder, path string, n *node) {
 }
 
 func (x *Demand) decode(d *decoder, path string, n *node) {
-	x.Expression = d.text(path, n)
+	x.Expression, _ = d.scalar(path, n, "an expression such as effects <= wanted")
 	x.At = Place{File: n.at.file, Line: n.at.line, Column: n.at.column}
 }
 
@@ -631,7 +750,8 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 // IsFile reports whether a command-line argument names a file and not a built-in scenario.
 func IsFile(arg string) bool {
-	return arg == "-" || strings.ContainsAny(arg, `/\`) || slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(arg))
+	name, _, _ := strings.Cut(arg, ":") // mine.yaml:ID
+	return arg == "-" || strings.ContainsAny(arg, `/\`) || slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(name))
 }
 
 // Make returns a trial of a setup that stands in no file, with the defaults and the checks of one

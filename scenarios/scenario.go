@@ -78,9 +78,9 @@ type Expect struct {
 	FalseFailures         *int            `yaml:"false-failures" doc:"operations believed failed though an effect exists"`
 	Late                  *int            `yaml:"late" doc:"effects after the caller was done"`
 	Amount                *Money          `yaml:"amount" doc:"sum of the orders' amounts, in major units"`
-	Belief                string          `yaml:"belief" doc:"of the one operation: ok, failed or unknown"`
-	Beliefs               *Beliefs        `yaml:"beliefs" doc:"operations by belief"`
-	Reason                string          `yaml:"reason" doc:"what the belief of the one operation rests on"`
+	Belief                string          `yaml:"belief" doc:"of every operation: ok, failed or unknown"`
+	Beliefs               *Beliefs        `yaml:"beliefs" doc:"operations by belief, where they differ"`
+	Reason                string          `yaml:"reason" doc:"what every operation's belief rests on"`
 	Amplification         *float64        `yaml:"amplification" doc:"arrivals divided by operations"`
 	CallerDone            *time.Duration  `yaml:"caller-done" doc:"when the last operation ended"`
 	Settled               *time.Duration  `yaml:"settled" doc:"when nothing more could happen"`
@@ -188,7 +188,7 @@ type Trial struct {
 // Wanted is the number of effects that the user meant.
 func (t Trial) Wanted() int { return t.Setup.Operations }
 
-// Replicas lists the names of the order service's instances.
+// ReplicaNames lists the names of the order service's instances.
 func (s Server) ReplicaNames() []string {
 	if s.Replicas == 1 {
 		return []string{s.Name + "-1"}

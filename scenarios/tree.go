@@ -1,20 +1,24 @@
 package scenarios
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
 // Bounds on a scenario file. It is untrusted input: anchors, aliases, tags and merge keys are
 // refused outright, so a small file cannot grow into a large one.
 const (
-	MaxFileSize = 256 << 10 // bytes
-	maxDepth    = 24        // nested maps and lists
+	MaxFileSize = 128 << 10 // bytes
+	maxLines    = 5000
+	maxDepth    = 24 // nested maps and lists
 	maxNodes    = 20_000
 )
 
@@ -83,14 +87,15 @@ func (n *node) put(name string, value *node) {
 	n.keys = append(n.keys, entry{name: name, at: value.at, node: value})
 }
 
-// drop removes a key.
-func (n *node) drop(name string) {
-	for i := range n.keys {
-		if n.keys[i].name == name {
-			n.keys = append(n.keys[:i:i], n.keys[i+1:]...)
-			return
+// pick copies the mapping n with those of its keys that are named.
+func (n *node) pick(names []string) *node {
+	c := &node{kind: mapping, at: n.at}
+	for _, e := range n.keys {
+		if slices.Contains(names, e.name) {
+			c.keys = append(c.keys, entry{name: e.name, at: e.at, node: e.node.clone()})
 		}
 	}
+	return c
 }
 
 // clone copies n and everything below it.
@@ -111,9 +116,9 @@ func (n *node) clone() *node {
 // parseTree reads YAML into a tree. Errors are *Error with a position.
 func parseTree(file string, data []byte) (*node, error) {
 	if len(data) > MaxFileSize {
-		return nil, &Error{At: position{file: file}, What: fmt.Sprintf("the file has %d bytes; a scenario may have %d", len(data), MaxFileSize)}
+		return nil, &Error{At: position{file: file}, What: fmt.Sprintf("it has %d bytes; a scenario may have %d", len(data), MaxFileSize)}
 	}
-	if err := checkNesting(file, data); err != nil {
+	if err := checkText(file, data); err != nil {
 		return nil, err
 	}
 	parsed, err := parseYAML(data)
@@ -125,14 +130,20 @@ func parseTree(file string, data []byte) (*node, error) {
 		if doc.Body == nil || doc.Body.Type() == ast.CommentType {
 			continue
 		}
+		if doc.Body.Type() == ast.DirectiveType {
+			return nil, &Error{At: place(file, doc.Body), Source: data, What: "YAML directives are not allowed", Hint: "a scenario begins with its name"}
+		}
 		if body != nil {
-			at := place(file, doc.Body)
-			return nil, &Error{At: at, Source: data, What: "a second YAML document", Hint: "one file holds one scenario"}
+			return nil, &Error{At: begin(file, doc.Body), Source: data, What: "a second YAML document", Hint: "one file holds one scenario"}
 		}
 		body = doc.Body
 	}
 	if body == nil {
-		return nil, &Error{At: position{file: file, line: 1, column: 1}, What: "the file is empty", Hint: "`retrylab new FILE` writes a skeleton to start from"}
+		what := "the file is empty"
+		if len(bytes.TrimSpace(data)) > 0 {
+			what = "there is no scenario in the file"
+		}
+		return nil, &Error{At: position{file: file, line: 1, column: 1}, What: what, Hint: "`retrylab new FILE` writes a scenario to start from"}
 	}
 	b := builder{file: file, source: data}
 	return b.build(body, 0)
@@ -146,49 +157,71 @@ func parseYAML(data []byte) (file *ast.File, err error) {
 			err = fmt.Errorf("not YAML: %v", r)
 		}
 	}()
-	return parser.ParseBytes(data, 0)
+	return parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey()) // the builder says it better
 }
 
-// checkNesting refuses brackets nested deeper than any scenario needs, before the parser recurses
-// over them.
-func checkNesting(file string, data []byte) error {
-	depth, line := 0, 1
-	for _, c := range data {
-		switch c {
-		case '\n':
-			line++
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth = max(0, depth-1)
+// checkText refuses what no scenario needs before the parser sees it, which takes long over some of
+// it: what is no text, too many lines, and nesting without end.
+func checkText(file string, data []byte) error {
+	at := position{file: file, line: 1, column: 1}
+	fail := func(what, hint string) error { return &Error{At: at, Source: data, What: what, Hint: hint} }
+	brackets, dashes, start := 0, 0, true // start: nothing but dashes and spaces so far in this line
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return fail(fmt.Sprintf("the byte %#x is not UTF-8", data[i]), "save it as UTF-8")
+		case r == '\r' && (i+1 == len(data) || data[i+1] != '\n'):
+			return fail("a carriage return without a line feed", "end the lines with LF or CRLF")
+		case unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r):
+			return fail(fmt.Sprintf("the control character %U", r), "remove it")
+		case r == '[' || r == '{':
+			brackets++
+		case r == ']' || r == '}':
+			brackets = max(0, brackets-1)
+		case r == '-' && start:
+			dashes++
 		}
 		// Brackets in prose open without closing; only an absurd number of them is refused here.
-		if depth > 1000 {
-			return &Error{At: position{file: file, line: line, column: 1}, Source: data, What: "nested too deeply"}
+		if brackets > 1000 || dashes > 100 {
+			return fail("nested too deeply", deepHint)
+		}
+		start = start && (r == '-' || r == ' ')
+		i += size
+		at.column++
+		if r == '\n' {
+			at.line, at.column, dashes, start = at.line+1, 1, 0, true
+		}
+		if at.line > maxLines {
+			return fail(fmt.Sprintf("more than %d lines", maxLines), "")
 		}
 	}
 	return nil
 }
 
-func syntaxError(file string, data []byte, err error) *Error {
-	var y yaml.Error
-	if !errors.As(err, &y) || y.GetToken() == nil || y.GetToken().Position == nil {
-		return &Error{At: position{file: file}, Source: data, What: "not YAML: " + firstLine(err.Error())}
+var deepHint = fmt.Sprintf("a scenario needs a few levels; there may be %d", maxDepth)
+
+func place(file string, n ast.Node) position { return at(file, n.GetToken()) }
+
+func at(file string, t *token.Token) position {
+	if t == nil || t.Position == nil {
+		return position{file: file}
 	}
-	p := y.GetToken().Position
-	return &Error{At: position{file: file, line: p.Line, column: p.Column}, Source: data, What: firstLine(y.GetMessage())}
+	return position{file: file, line: t.Position.Line, column: t.Position.Column}
 }
 
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(s, "\n")
-	return s
-}
-
-func place(file string, n ast.Node) position {
-	if t := n.GetToken(); t != nil && t.Position != nil {
-		return position{file: file, line: t.Position.Line, column: t.Position.Column}
+// begin is where a reader looks for n: the parser places a mapping in lines of its own at its first
+// colon, a reader looks for its first key.
+func begin(file string, n ast.Node) position {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		if len(n.Values) > 0 && !n.IsFlowStyle {
+			return place(file, n.Values[0].Key)
+		}
+	case *ast.MappingValueNode:
+		return place(file, n.Key)
 	}
-	return position{file: file}
+	return place(file, n)
 }
 
 // builder turns the parser's tree into ours and refuses what a scenario has no use for.
@@ -208,9 +241,9 @@ func (b *builder) build(n ast.Node, depth int) (*node, error) {
 		return nil, b.fail(n, fmt.Sprintf("more than %d values", maxNodes), "")
 	}
 	if depth > maxDepth {
-		return nil, b.fail(n, "nested too deeply", "")
+		return nil, b.fail(n, "nested too deeply", deepHint)
 	}
-	out := &node{at: place(b.file, n)}
+	out := &node{at: begin(b.file, n)}
 	switch n := n.(type) {
 	case *ast.NullNode:
 		return out, nil
@@ -222,60 +255,55 @@ func (b *builder) build(n ast.Node, depth int) (*node, error) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		out.kind, out.text = scalar, n.GetToken().Value
 	case *ast.MappingNode:
-		out.kind = mapping
-		// The parser places a block mapping at its first colon; a reader looks for its first key.
-		if len(n.Values) > 0 && !n.IsFlowStyle {
-			out.at = place(b.file, n.Values[0].Key)
-		}
-		for _, v := range n.Values {
-			if err := b.addEntry(out, v, depth); err != nil {
-				return nil, err
-			}
-		}
+		return out, b.addEntries(out, n.Values, depth)
 	case *ast.MappingValueNode:
-		out.kind = mapping
-		out.at = place(b.file, n.Key)
-		if err := b.addEntry(out, n, depth); err != nil {
-			return nil, err
-		}
+		return out, b.addEntries(out, []*ast.MappingValueNode{n}, depth)
 	case *ast.SequenceNode:
 		out.kind = sequence
-		for _, v := range n.Values {
+		for i, v := range n.Values {
 			item, err := b.build(v, depth+1)
 			if err != nil {
 				return nil, err
 			}
+			if item.kind == null && i < len(n.Entries) {
+				item.at = at(b.file, n.Entries[i].Start) // there is nothing but the dash
+			}
 			out.items = append(out.items, item)
 		}
 	case *ast.AnchorNode, *ast.AliasNode:
-		return nil, b.fail(n, "anchors and aliases are not allowed", "write the value out where it is needed")
-	case *ast.TagNode, *ast.DirectiveNode:
-		return nil, b.fail(n, "YAML tags and directives are not allowed", "")
+		return nil, b.fail(n, "anchors and aliases are not allowed", anchorHint)
+	case *ast.TagNode:
+		return nil, b.fail(n, "YAML tags are not allowed", tagHint)
 	default:
 		return nil, b.fail(n, fmt.Sprintf("%s is not allowed here", strings.ToLower(n.Type().String())), "")
 	}
 	return out, nil
 }
 
-func (b *builder) addEntry(out *node, v *ast.MappingValueNode, depth int) error {
-	if v.Key.IsMergeKey() {
-		return b.fail(v.Key, "merge keys are not allowed", "write the values out where they are needed")
+func (b *builder) addEntries(out *node, values []*ast.MappingValueNode, depth int) error {
+	out.kind = mapping
+	lines := make(map[string]int, len(values)) // where each key stands
+	for _, v := range values {
+		if v.Key.IsMergeKey() {
+			return b.fail(v.Key, "merge keys are not allowed", mergeHint)
+		}
+		key, ok := v.Key.(ast.ScalarNode)
+		if !ok {
+			return b.fail(v.Key, "a key must be a plain word", "")
+		}
+		name, at := fmt.Sprint(key.GetValue()), place(b.file, v.Key)
+		if first, twice := lines[name]; twice {
+			return b.fail(v.Key, fmt.Sprintf("the key %s stands twice in one mapping", quote(name)), fmt.Sprintf("line %d has it already", first))
+		}
+		lines[name] = at.line
+		value, err := b.build(v.Value, depth+1)
+		if err != nil {
+			return err
+		}
+		if value.kind == null {
+			value.at = at
+		}
+		out.keys = append(out.keys, entry{name: name, at: at, node: value})
 	}
-	key, ok := v.Key.(ast.ScalarNode)
-	if !ok {
-		return b.fail(v.Key, "a key must be a plain word", "")
-	}
-	name := fmt.Sprint(key.GetValue())
-	if out.get(name) != nil {
-		return b.fail(v.Key, fmt.Sprintf("the key %q stands twice in one mapping", name), "")
-	}
-	value, err := b.build(v.Value, depth+1)
-	if err != nil {
-		return err
-	}
-	if value.kind == null {
-		value.at = place(b.file, v.Key)
-	}
-	out.keys = append(out.keys, entry{name: name, at: place(b.file, v.Key), node: value})
 	return nil
 }

@@ -9,9 +9,12 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
 )
@@ -63,39 +66,106 @@ type Condition struct {
 	program *vm.Program
 }
 
-// UnknownNameError says that an expression names something that there is not.
-type UnknownNameError struct{ Name string }
+// Error says what is wrong with an expression, where in it, and what would be right.
+type Error struct {
+	What    string
+	Hint    string
+	Unknown string // the name that there is not, "" when something else is wrong
+	At      int    // characters before the place
+}
 
-func (e *UnknownNameError) Error() string { return fmt.Sprintf("unknown name %q", e.Name) }
+func (e *Error) Error() string { return e.What }
 
-// Compile reads an expression. The error is an [*UnknownNameError] where a name is not one of
-// [Names].
+// Compile reads an expression. The error is an [*Error].
 func Compile(source string) (*Condition, error) {
 	if len(source) > maxLength {
-		return nil, fmt.Errorf("longer than %d bytes", maxLength)
+		return nil, &Error{What: fmt.Sprintf("longer than %d bytes", maxLength)}
 	}
 	tree, err := parser.Parse(source)
 	if err != nil {
-		return nil, errors.New(firstLine.FindString(err.Error()))
+		e := explain(err)
+		if e.What == incomplete {
+			e.At = utf8.RuneCountInString(source)
+		}
+		return nil, e
 	}
 	v := &visitor{}
 	ast.Walk(&tree.Node, v)
 	if v.err != nil {
 		return nil, v.err
 	}
+	if len(v.names) == 0 {
+		return nil, &Error{What: "it looks at nothing", Hint: compareHint}
+	}
 	program, err := expr.Compile(source, expr.Env(Values{}), expr.AsBool(), expr.DisableAllBuiltins())
 	if err != nil {
-		return nil, errors.New(firstLine.FindString(err.Error()))
+		return nil, explain(err)
 	}
 	return &Condition{source: source, names: v.names, program: program}, nil
 }
 
-var firstLine = regexp.MustCompile(`^[^\n]*`)
+const (
+	incomplete  = "it is not complete"
+	onlyHint    = "an expression has names, numbers, comparisons, arithmetic, and, or, not"
+	compareHint = "compare counts, for example effects <= wanted"
+)
+
+var (
+	unexpected = regexp.MustCompile(`^unexpected token \w+\("(.+)"\)$`)
+	mismatch   = regexp.MustCompile(`^invalid operation: (\S+) \(mismatched types? (\w+)(?: and (\w+))?\)$`)
+)
+
+// explain puts what the library says into the words of somebody who writes a scenario.
+func explain(err error) *Error {
+	e := &Error{What: err.Error()}
+	var at *file.Error
+	if errors.As(err, &at) {
+		e.What, e.At = at.Message, at.From
+	}
+	m := mismatch.FindStringSubmatch(e.What)
+	switch {
+	case e.What == "unexpected token EOF", e.What == "unexpected end of expression":
+		e.What, e.Hint = incomplete, compareHint
+	case e.What == `unexpected token Operator("=")`:
+		e.What, e.Hint = "= does not compare", "write =="
+	case unexpected.MatchString(e.What):
+		e.What, e.Hint = fmt.Sprintf("%q does not belong here", unexpected.FindStringSubmatch(e.What)[1]), onlyHint
+	case strings.HasPrefix(e.What, "expected bool, but got"):
+		e.What, e.Hint = "it is a number, neither true nor false", compareHint
+	case strings.HasPrefix(e.What, "non-bool expression"):
+		e.What, e.Hint = "what stands before ? is a number, neither true nor false", compareHint
+	case m != nil && m[3] == "":
+		e.What, e.Hint = fmt.Sprintf("%s does not go with %s", m[1], kind(m[2])), compareHint
+	case m != nil:
+		e.What, e.Hint = fmt.Sprintf("%s does not go with %s and %s", m[1], kind(m[2]), kind(m[3])), compareHint
+	case strings.HasSuffix(e.What, "integer divide by zero"):
+		e.What = "it divides by zero"
+	default:
+		e.What, e.Hint = "this cannot be read", onlyHint
+	}
+	return e
+}
+
+// kind is what people call a type.
+func kind(name string) string {
+	if name == "bool" {
+		return "a condition"
+	}
+	return "a number"
+}
 
 // visitor collects the names in an expression and refuses what is no arithmetic over them.
 type visitor struct {
 	names []string
-	err   error
+	err   *Error
+}
+
+func (v *visitor) refuse(at ast.Node, what string) {
+	// The outermost says most, and all of them more than a name that is unknown. A text may be no
+	// more than the name of what it stands in.
+	if _, text := at.(*ast.StringNode); !text || v.err == nil || v.err.Unknown != "" {
+		v.err = &Error{What: what, Hint: onlyHint, At: at.Location().From}
+	}
 }
 
 func (v *visitor) Visit(node *ast.Node) {
@@ -103,7 +173,7 @@ func (v *visitor) Visit(node *ast.Node) {
 	case *ast.IdentifierNode:
 		if !slices.Contains(names, n.Value) {
 			if v.err == nil {
-				v.err = &UnknownNameError{n.Value}
+				v.err = &Error{What: fmt.Sprintf("there is no %q", n.Value), Unknown: n.Value, At: n.Location().From}
 			}
 			return
 		}
@@ -113,13 +183,15 @@ func (v *visitor) Visit(node *ast.Node) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.UnaryNode, *ast.ConditionalNode:
 	case *ast.BinaryNode:
 		// Ranges and text matching build values of any size; a condition over counts needs none.
-		if !slices.Contains([]string{"==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "and", "&&", "or", "||"}, n.Operator) && v.err == nil {
-			v.err = fmt.Errorf("the operator %q is not allowed", n.Operator)
+		if !slices.Contains([]string{"==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "and", "&&", "or", "||"}, n.Operator) {
+			v.refuse(n, fmt.Sprintf("the operator %s is not allowed", n.Operator))
 		}
+	case *ast.StringNode:
+		v.refuse(n, "text is not allowed")
+	case *ast.CallNode, *ast.BuiltinNode:
+		v.refuse(n, "a call is not allowed")
 	default:
-		if v.err == nil {
-			v.err = errors.New("only names, numbers, comparisons, arithmetic, and, or, not")
-		}
+		v.refuse(n, "this is not allowed")
 	}
 }
 
@@ -127,7 +199,7 @@ func (v *visitor) Visit(node *ast.Node) {
 func (c *Condition) Holds(values Values) (held bool, actual string, err error) {
 	out, err := expr.Run(c.program, values)
 	if err != nil {
-		return false, "", fmt.Errorf("evaluate %q: %w", c.source, err)
+		return false, "", fmt.Errorf("evaluate %q: %w", c.source, explain(err))
 	}
 	held, _ = out.(bool)
 	for i, name := range c.names {

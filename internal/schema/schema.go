@@ -4,21 +4,22 @@
 package schema
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/invopop/jsonschema"
 
 	"retrylab/caller/policy"
-	"retrylab/caller/preset"
 	"retrylab/internal/expression"
 	"retrylab/internal/lab"
 	"retrylab/scenarios"
-	"retrylab/slowserver/fault"
-	"retrylab/slowserver/guard"
 )
 
 // Kinds lists the schemas that there are.
@@ -34,53 +35,102 @@ func Of(kind string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(out, '\n'), nil
+	// In plain ASCII: whoever reads it need not know how it is encoded.
+	var b bytes.Buffer
+	for _, r := range string(out) {
+		if r < utf8.RuneSelf {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
 }
 
 // durationPattern is what a duration looks like in a file: a number and its unit, more than once.
 const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`
 
-// scenario is the schema of a scenario file, for editors. The decoder checks more than a schema
-// can say.
+// scenario is the schema of a scenario file, for editors. It takes what the decoder takes, short
+// forms included; the decoder refuses more than a schema can.
 func scenario() *jsonschema.Schema {
-	r := &jsonschema.Reflector{
-		FieldNameTag: "yaml", ExpandedStruct: true, DoNotReference: true, Anonymous: true,
-		RequiredFromJSONSchemaTags: true,
-		Mapper:                     fileType,
-	}
-	s := r.ReflectFromType(scenarios.FileType())
-	describe(s, scenarios.FileType())
+	s := structure(scenarios.FileType(), "")
+	s.Version = jsonschema.Version
 	s.Title = "retrylab scenario"
 	s.Required = []string{"name"}
 	return s
 }
 
-// fileType gives the types that a file writes in a way of their own.
-func fileType(t reflect.Type) *jsonschema.Schema {
+// value is the schema of what a file has at a path, by the type that it is decoded into.
+func value(t reflect.Type, path string) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
-		return &jsonschema.Schema{Type: "string", Pattern: durationPattern, Examples: []any{"5s"}}
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
+			{Type: "string", Pattern: durationPattern, Examples: []any{"5s"}},
+			{Const: 0},
+		}}
 	case reflect.TypeFor[scenarios.Money]():
 		return &jsonschema.Schema{Type: "number", Minimum: "0", Examples: []any{json.Number("49.99")}}
 	case reflect.TypeFor[scenarios.Demand]():
 		return &jsonschema.Schema{Type: "string", Description: "an expression over: " + strings.Join(expression.Names(), ", ")}
-	case reflect.TypeFor[fault.Place]():
-		return words(fault.Places)
-	case reflect.TypeFor[policy.Body]():
-		return words(policy.Bodies)
 	case scenarios.SetsType():
 		return &jsonschema.Schema{Type: "object", Description: "paths and their values, such as caller.timeouts.read: 15s"}
-	case reflect.TypeFor[[]scenarios.Demand]():
-		one := fileType(reflect.TypeFor[scenarios.Demand]())
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{one, {Type: "array", Items: one}}}
 	}
-	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String {
-		// One item may stand without its list, and a status is a number.
-		one := &jsonschema.Schema{Type: "string"}
-		item := &jsonschema.Schema{OneOf: []*jsonschema.Schema{one, {Type: "integer"}}}
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{one, {Type: "integer"}, {Type: "array", Items: item}}}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return value(t.Elem(), path)
+	case reflect.Struct:
+		return structure(t, path)
+	case reflect.Slice:
+		item := shorthand(t.Elem(), path+"[]")
+		list := &jsonschema.Schema{Type: "array", Items: item}
+		if t.Elem().Kind() == reflect.Struct && t.Elem() != reflect.TypeFor[scenarios.Demand]() && item.AnyOf == nil {
+			return list
+		}
+		single := item // one item may stand without its list, unless it is a mapping
+		if item.AnyOf != nil && t.Elem().Kind() == reflect.Struct {
+			single = item.AnyOf[0]
+		}
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{single, list}}
+	case reflect.Map:
+		return &jsonschema.Schema{Type: "object", AdditionalProperties: value(t.Elem(), path+".*")}
+	case reflect.Bool:
+		return &jsonschema.Schema{Type: "boolean"}
+	case reflect.Float64:
+		return &jsonschema.Schema{Type: "number", Minimum: "0"}
+	case reflect.Int, reflect.Int64:
+		s := &jsonschema.Schema{Type: "integer", Minimum: "0"}
+		if r, ok := scenarios.RuleAt(path); ok {
+			s.Minimum, s.Maximum = json.Number(strconv.Itoa(r.Low)), json.Number(strconv.Itoa(r.High))
+		}
+		return s
 	}
-	return nil
+	return text(path)
+}
+
+// text is the schema of a word or a line of text. A word may look like a number: a status.
+func text(path string) *jsonschema.Schema {
+	if r, ok := scenarios.RuleAt(path); ok {
+		return words(r.Words)
+	}
+	if strings.HasSuffix(path, ".on[]") {
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{words(policy.TriggerWords()), status()}}
+	}
+	if strings.HasSuffix(path, ".statuses[]") {
+		return status()
+	}
+	if path == "name" || strings.HasSuffix(path, ".name") && !strings.HasPrefix(path, "variants[]") {
+		return &jsonschema.Schema{Type: "string", Pattern: "^[a-z0-9]+(-[a-z0-9]+)*$"}
+	}
+	return &jsonschema.Schema{Extras: map[string]any{"type": []string{"string", "number"}}}
+}
+
+// status is a status that can be retried, as a number or in quotes.
+func status() *jsonschema.Schema {
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+		{Type: "integer", Minimum: "300", Maximum: "599"},
+		{Type: "string", Pattern: "^[345][0-9][0-9]$"},
+	}}
 }
 
 func words[T ~string](list []T) *jsonschema.Schema {
@@ -91,44 +141,45 @@ func words[T ~string](list []T) *jsonschema.Schema {
 	return s
 }
 
-// describe takes the descriptions from the types' doc tags, and completes what types cannot say:
-// the words that are allowed, and the single value that may stand for a mapping.
-func describe(s *jsonschema.Schema, t reflect.Type) {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		if t.Kind() == reflect.Slice && s.Items != nil {
-			s = s.Items
-		}
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct || s.Properties == nil {
-		return
-	}
+// structure is the schema of a mapping with known keys.
+func structure(t reflect.Type, path string) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
 	for _, f := range reflect.VisibleFields(t) {
 		name := f.Tag.Get("yaml")
-		property, ok := s.Properties.Get(name)
-		if !ok || f.Anonymous {
+		if name == "" || f.Anonymous {
 			continue
 		}
+		below := strings.TrimPrefix(path+"."+name, ".")
+		property := shorthand(f.Type, below)
 		property.Description = strings.Join(slices.DeleteFunc([]string{f.Tag.Get("doc"), property.Description}, func(s string) bool { return s == "" }), "; ")
-		describe(property, f.Type)
-		switch f.Type {
-		case reflect.TypeFor[guard.Settings]():
-			s.Properties.Set(name, &jsonschema.Schema{
-				Description: property.Description,
-				OneOf:       []*jsonschema.Schema{words(guardNames()), property},
-			})
-		case reflect.TypeFor[[]policy.Settings]():
-			property.Items = &jsonschema.Schema{OneOf: []*jsonschema.Schema{words(preset.Names()), property.Items}}
-		}
+		s.Properties.Set(name, property)
 	}
+	if path == "variants[]" {
+		s.Required = []string{"name"}
+	}
+	return s
 }
 
-func guardNames() []string {
-	var names []string
-	for _, g := range guard.All {
-		names = append(names, g.Name)
+// shorthand is value with the single word that may stand for a mapping: `guard: unique-index`.
+func shorthand(t reflect.Type, path string) *jsonschema.Schema {
+	s := value(t, path)
+	for _, key := range []string{"kind", "preset"} {
+		if s.Properties == nil {
+			break
+		}
+		if word, ok := s.Properties.Get(key); ok {
+			return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{words(enum(word)), s}}
+		}
 	}
-	return names
+	return s
+}
+
+func enum(s *jsonschema.Schema) []string {
+	var out []string
+	for _, w := range s.Enum {
+		out = append(out, w.(string))
+	}
+	return out
 }
 
 // result is the schema of a result document. Within a major version fields are only added, so a
@@ -148,6 +199,16 @@ func result() *jsonschema.Schema {
 	}
 	s := r.Reflect(&lab.Document{})
 	s.Title = "retrylab result"
+	for _, e := range []struct {
+		definition, key string
+		words           []string
+	}{
+		{"Check", "kind", []string{"premise", "expect", "invariant"}},
+		{"Node", "role", []string{"caller", "hop", "server"}},
+		{"RunInfo", "clock", []string{"virtual", "wall"}},
+	} {
+		s.Definitions[e.definition].Properties.Set(e.key, words(e.words))
+	}
 	return s
 }
 

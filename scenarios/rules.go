@@ -1,0 +1,108 @@
+package scenarios
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"retrylab/caller/policy"
+	"retrylab/caller/preset"
+	"retrylab/internal/lab"
+	"retrylab/slowserver/fault"
+	"retrylab/slowserver/guard"
+)
+
+// Rule says what may stand at a path of a scenario file beyond what its type says: one of some
+// words, or a number within bounds. The checks and the schema are made of the same rules.
+type Rule struct {
+	Path      string // items of a list are []: hops[].kind
+	Words     []string
+	Low, High int // of a number; of no meaning with words
+}
+
+// Rules lists every rule.
+var Rules = []Rule{
+	{Path: "family", Words: Families},
+	{Path: "clocks[]", Words: []string{"virtual", "wall"}},
+	{Path: "needs[]", Words: []string{"postgres", "redis"}},
+	{Path: "operations", Low: 1, High: maxOperations},
+	{Path: "concurrency", Low: 1, High: maxConcurrency},
+	{Path: "caller.method", Words: []string{"POST", "GET", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"}},
+	{Path: "caller.body", Words: texts(policy.Bodies)},
+	{Path: "caller.content", Words: []string{"same", "changing"}},
+	{Path: "caller.key", Words: []string{"none", "operation", "attempt", "content", "appended", "server"}},
+	{Path: "caller.connection", Words: []string{"fresh", "reused"}},
+	{Path: "caller.pool", Low: 0, High: 10_000},
+	{Path: "caller.idle", Low: 0, High: 100},
+	{Path: "caller.layers[].preset", Words: presetNames()},
+	{Path: "caller.layers[].backoff.jitter", Words: policy.Jitters},
+	{Path: "hops[].kind", Words: []string{"service", "nginx"}},
+	{Path: "hops[].layers[].preset", Words: presetNames()},
+	{Path: "hops[].layers[].backoff.jitter", Words: policy.Jitters},
+	{Path: "server.replicas", Low: 1, High: maxReplicas},
+	{Path: "server.on-client-gone", Words: []string{"finish", "cancel"}},
+	{Path: "server.guard.kind", Words: guardNames()},
+	{Path: "server.faults[].at", Words: texts(fault.Places)},
+	{Path: "server.faults[].do", Words: faultNames()},
+	{Path: "expect.belief", Words: texts([]lab.Belief{lab.OK, lab.Failed, lab.Unknown})},
+}
+
+// RuleAt returns the rule for a path, in which items of lists may have their index.
+func RuleAt(path string) (Rule, bool) {
+	path = indexes.ReplaceAllString(path, "[]")
+	path = strings.TrimPrefix(path, "variants[].")
+	i := slices.IndexFunc(Rules, func(r Rule) bool { return r.Path == path })
+	if i < 0 {
+		return Rule{}, false
+	}
+	return Rules[i], true
+}
+
+func texts[T ~string](list []T) []string {
+	var out []string
+	for _, w := range list {
+		out = append(out, string(w))
+	}
+	return out
+}
+
+func guardNames() []string {
+	var names []string
+	for _, g := range guard.All {
+		names = append(names, g.Name)
+	}
+	return names
+}
+
+func faultNames() []string {
+	var names []string
+	for _, k := range fault.Kinds {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// presetNames lists the presets, and the ids that the facts about them have.
+func presetNames() []string {
+	names := preset.Names()
+	for _, p := range preset.All {
+		if p.Entry != "" {
+			names = append(names, p.Entry)
+		}
+	}
+	return names
+}
+
+// word checks a value that must be one of the words of its rule.
+func (c *checker) word(path, value string) {
+	if r, _ := RuleAt(path); !slices.Contains(r.Words, value) {
+		c.fail(path, fmt.Sprintf("%s cannot be %s", path, quote(value)), suggest(value, r.Words))
+	}
+}
+
+// number checks a value that must be within the bounds of its rule.
+func (c *checker) number(path string, n int) {
+	if r, _ := RuleAt(path); n < r.Low || n > r.High {
+		c.fail(path, fmt.Sprintf("%s must be between %d and %d, not %d", path, r.Low, r.High, n), "")
+	}
+}
