@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,7 +36,11 @@ func (a *app) describeCommand() *cobra.Command {
 // describe prints what Plan knows: nothing is run, and the numbers are left to be predicted.
 func (a *app) describe(s *scenarios.Scenario, base scenarios.Trial) error {
 	wide := min(width(a.stdout), 100)
-	say(a.stdout, "%s   %s\n", s.Name, s.Title)
+	say(a.stdout, "%s", s.Name)
+	if s.Title != "" {
+		say(a.stdout, "%s", fold(s.Title, wide, ""))
+	}
+	say(a.stdout, "")
 	for _, paragraph := range strings.Split(strings.TrimSpace(s.Lesson), "\n\n") {
 		if paragraph != "" {
 			say(a.stdout, "%s\n", fold(paragraph, wide, ""))
@@ -46,22 +49,27 @@ func (a *app) describe(s *scenarios.Scenario, base scenarios.Trial) error {
 	say(a.stdout, "The chain\n%s\n", fold(chain(base), wide, "  "))
 
 	say(a.stdout, "The configurations: how many orders will there be?")
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	column := 0
+	for _, v := range s.Variants {
+		column = max(column, len("  "+v.ID+"  "))
+	}
+	column = min(column, 32) // an id can be of any length
+	indent := strings.Repeat(" ", column)
 	for _, v := range s.Variants {
 		var changes []string
 		for _, c := range v.Changes {
-			changes = append(changes, c.Path+": "+c.Value)
+			changes = append(changes, fold(c.Path+": "+c.Value, wide, indent))
 		}
 		if len(changes) == 0 {
-			changes = []string{"as the chain says"}
+			changes = []string{indent + "as the chain says"}
 		}
-		fmt.Fprintf(w, "  %s\t%s\n", v.ID, plain(changes[0]))
-		for _, c := range changes[1:] {
-			fmt.Fprintf(w, "\t%s\n", plain(c))
+		id := "  " + v.ID
+		if len(id)+2 > column {
+			say(a.stdout, "%s", id)
+			id = ""
 		}
-	}
-	if err := w.Flush(); err != nil {
-		return err
+		text := strings.Join(changes, "\n")
+		say(a.stdout, "%s", id+text[len(id):])
 	}
 	if len(s.Sources) > 0 {
 		say(a.stdout, "\nWhere the facts come from")
@@ -70,7 +78,7 @@ func (a *app) describe(s *scenarios.Scenario, base scenarios.Trial) error {
 		}
 	}
 	if len(s.Tags) > 0 {
-		say(a.stdout, "\nTags: %s", strings.Join(s.Tags, ", "))
+		say(a.stdout, "\nTags\n%s", fold(strings.Join(s.Tags, ", "), wide, "  "))
 	}
 	name := s.Name
 	if !slices.Contains(scenarios.Names(), s.Name) || !strings.HasPrefix(s.File, "scenarios/") {
@@ -149,6 +157,7 @@ func keyed(key string) string {
 
 // fold breaks a text into lines of at most width columns, each after an indent.
 func fold(text string, width int, indent string) string {
+	text = plain(strings.Join(strings.Fields(text), " "))
 	var b strings.Builder
 	column := 0
 	for word := range strings.FieldsSeq(text) {

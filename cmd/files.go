@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -90,10 +91,10 @@ func (a *app) validateCommand() *cobra.Command {
 				}
 				s, _, err := a.readScenario(arg)
 				if err == nil && names[s.Name] != "" {
-					err = usagef("names must differ within a run, so that results can be told apart", "two scenarios are called %q: %s and %s", s.Name, names[s.Name], s.File)
+					err = twice(s.Name, names[s.Name], s.File)
 				}
 				if err != nil {
-					fmt.Fprintln(a.stderr, "retrylab: "+message(err))
+					a.complain(err)
 					a.code = max(a.code, exitCode(err))
 					continue
 				}
@@ -116,8 +117,11 @@ func (a *app) schemaCommand() *cobra.Command {
 		Example:   "  retrylab schema scenario > scenario.schema.json",
 		ValidArgs: schema.Kinds,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 || (args[0] != "scenario" && args[0] != "result") {
-				return usagef("one of: "+strings.Join(schema.Kinds, ", "), "%s needs the name of a schema", cmd.CommandPath())
+			switch kinds := "one of: " + strings.Join(schema.Kinds, ", "); {
+			case len(args) != 1:
+				return usagef(kinds, "%s needs the name of a schema", cmd.CommandPath())
+			case !slices.Contains(schema.Kinds, args[0]):
+				return usagef(kinds, "there is no schema %q", args[0])
 			}
 			return nil
 		},

@@ -14,30 +14,38 @@ import (
 )
 
 // interrupts turns the first Ctrl-C, or a request to terminate, into the end of a context, so that
-// partial results are still printed, and the second into leaving at once.
+// partial results are still printed, and the second into leaving at once. While there is nothing to
+// report yet, the first leaves too.
 type interrupts struct {
 	signals chan os.Signal
 	first   atomic.Int64 // the signal's number, 0 for none
 	done    chan struct{}
 	once    sync.Once
 
+	exit    func(code int)
+	running atomic.Bool // a trial runs: there is something to end and to report
+
 	mu     sync.Mutex
-	remove func() error // removes what must not be left behind
+	remove []func() error // what must not be left behind
 }
 
 func catchInterrupts(ctx context.Context, stderr io.Writer) (context.Context, *interrupts) {
 	ctx, cancel := context.WithCancel(ctx)
-	in := &interrupts{signals: make(chan os.Signal, 2), done: make(chan struct{})}
+	in := &interrupts{signals: make(chan os.Signal, 2), done: make(chan struct{}), exit: os.Exit}
 	signal.Notify(in.signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		signal.Notify(in.signals, syscall.SIGHUP)
+	}
 	go func() {
 		defer cancel()
 		for {
 			select {
 			case s := <-in.signals:
-				if in.signalled() != 0 {
+				number, _ := s.(syscall.Signal)
+				if in.signalled() != 0 || !in.running.Load() {
+					in.first.CompareAndSwap(0, int64(number))
 					in.leave()
 				}
-				number, _ := s.(syscall.Signal)
 				in.first.Store(int64(number))
 				fmt.Fprintln(stderr, "retrylab: interrupted; what is complete is reported. Once more leaves at once.")
 				cancel()
@@ -49,20 +57,20 @@ func catchInterrupts(ctx context.Context, stderr io.Writer) (context.Context, *i
 	return ctx, in
 }
 
-// onLeave says what to remove before leaving at once.
+// onLeave says what else to remove before leaving at once.
 func (in *interrupts) onLeave(remove func() error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.remove = remove
+	in.remove = append(in.remove, remove)
 }
 
 func (in *interrupts) leave() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.remove != nil {
-		in.remove()
+	for _, remove := range in.remove {
+		remove()
 	}
-	os.Exit(in.code())
+	in.exit(in.code())
 }
 
 // signalled returns the number of the signal that came, 0 for none.

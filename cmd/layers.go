@@ -22,7 +22,12 @@ func (a *app) layersCommand() *cobra.Command {
 		Long: "Without an argument, list the presets. With one, show its triggers, waits, defaults and traps.\n" +
 			"With --cell, play a trigger through it and print how many requests reached the server.",
 		Example: "  retrylab layers\n  retrylab layers apache-httpclient5\n  retrylab layers jdk-httpurlconnection --cell post_eof_fresh",
-		Args:    cobra.MaximumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("for example: retrylab layers "+args[0], "%s takes one layer at a time", cmd.CommandPath())
+			}
+			return nil
+		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return layerNames(), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -38,7 +43,7 @@ func (a *app) layersCommand() *cobra.Command {
 			return a.layer(args[0])
 		},
 	}
-	c.Flags().StringVar(&name, "cell", "", "the trigger to play, such as post_eof_fresh")
+	c.Flags().StringVar(&name, "cell", "", "the `trigger` to play, such as post_eof_fresh")
 	return c
 }
 
@@ -167,6 +172,7 @@ func (a *app) cell(ctx context.Context, layer, name string) error {
 	if err != nil {
 		return err
 	}
+	a.interrupts.running.Store(true)
 	obs, err := cell.Play(ctx, trial)
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ func (a *app) listCommand() *cobra.Command {
 			return usagef("one of: table, json", "there is no format %q", format)
 		},
 	}
-	c.Flags().StringVar(&format, "format", "table", "table or json")
+	c.Flags().StringVar(&format, "format", "table", "`format`: table or json")
 	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
@@ -75,7 +75,7 @@ func (a *app) list(all []*scenarios.Scenario) error {
 				fmt.Fprintln(w)
 			}
 			family = s.Family
-			fmt.Fprintf(w, "%s\n", family)
+			fmt.Fprintln(w, plain(family))
 		}
 		fmt.Fprintf(w, "  %s\t%s\n", s.Name, plain(s.Title))
 	}

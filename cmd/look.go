@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -25,19 +27,20 @@ type look struct {
 var colors = []string{"auto", "always", "never"}
 
 func (l *look) flags(f *pflag.FlagSet) {
-	f.StringVar(&l.color, "color", "", "colour: auto, always or never (default auto)")
+	f.StringVar(&l.color, "color", "", "colour the output `when`: auto (the default), always or never")
 	f.BoolVar(&l.noColor, "no-color", false, "the same as --color=never")
 }
 
 func (l *look) check() error {
+	source := "--color"
 	if l.color == "" {
-		l.color = os.Getenv("RETRYLAB_COLOR")
+		source, l.color = "RETRYLAB_COLOR", os.Getenv("RETRYLAB_COLOR")
 	}
 	if l.color == "" {
 		l.color = "auto"
 	}
 	if !slices.Contains(colors, l.color) {
-		return usagef("one of: auto, always, never", "--color cannot be %q", l.color)
+		return usagef("one of: auto, always, never", "%s cannot be %q", source, l.color)
 	}
 	return nil
 }
@@ -98,25 +101,84 @@ func unicodeLocale() bool {
 	return true
 }
 
-// environment returns the value of a variable of the tool's own, as the default of a flag that
-// was not given.
+// environment makes the value of a variable of the tool's own the default of a flag that was not
+// given.
 func environment(f *pflag.FlagSet, flag, variable string) error {
 	value := os.Getenv(variable)
 	if value == "" || f.Changed(flag) {
 		return nil
 	}
-	if err := f.Set(flag, value); err != nil {
-		return usagef("", "%s=%s: %v", variable, value, err)
+	// Not by the set of flags: the flag was not given, whatever its default.
+	if err := f.Lookup(flag).Value.Set(value); err != nil {
+		return usagef(wanted(f.Lookup(flag)), "%s cannot be %q", variable, value)
 	}
 	return nil
 }
 
-// plain takes what only a terminal that shows Unicode can show out of a text of the tool's own.
+// wanted says what the value of a flag must be.
+func wanted(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "it needs no value"
+	case "int", "int64":
+		return "a whole number"
+	case "float64":
+		return "a number, for example 20"
+	case "duration":
+		return "a number with its unit: 500ms, 30s, 5m"
+	}
+	return ""
+}
+
+// spelled is how ASCII writes what the tool's own texts hold.
+var spelled = map[rune]string{
+	'→': "->", '×': "x", '…': "...", '·': "-", '÷': "/", '–': "-", '—': "-", '‘': "'", '’': "'", '“': `"`, '”': `"`,
+	'≤': "<=", '≥': ">=", '≠': "!=", 'µ': "u", '₹': "Rs ", '€': "EUR ",
+}
+
+// plain makes a text fit to be printed: what a scenario file says cannot steer the terminal, and a
+// terminal that shows no more than ASCII is given no more.
 func plain(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r == '\n' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return ascii(b.String())
+}
+
+// ascii spells out what is more than ASCII, where the terminal shows no more than that.
+func ascii(s string) string {
 	if unicodeLocale() {
 		return s
 	}
-	return strings.NewReplacer("→", "->", "×", "x", "…", "...", "·", "-", "÷", "/").Replace(s)
+	var b strings.Builder
+	for _, r := range s {
+		switch word, ok := spelled[r]; {
+		case r < utf8.RuneSelf:
+			b.WriteRune(r)
+		case ok:
+			b.WriteString(word)
+		default:
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}
+
+// asciiWriter passes on what others print, such as help.
+type asciiWriter struct{ io.Writer }
+
+func (w asciiWriter) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(w.Writer, ascii(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // say writes a line of the tool's own words.

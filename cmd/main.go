@@ -7,12 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"retrylab/internal/engine"
+	"retrylab/internal/lab"
 	"retrylab/internal/suite"
 	"retrylab/scenarios"
 )
@@ -22,28 +30,43 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	interrupts     *interrupts
+	runSuite       func(context.Context, []*scenarios.Scenario, suite.Options) (*lab.Document, error)
 	look           look
 	code           int
 }
 
 // Main runs the command line and returns the exit code.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
-	ctx, in := catchInterrupts(context.Background(), stderr)
+	return newApp(stdin, stdout, stderr).main(args)
+}
+
+func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
+	return &app{stdin: stdin, stdout: stdout, stderr: stderr, runSuite: suite.Run}
+}
+
+func (a *app) main(args []string) (code int) {
+	defer func() {
+		if r := recover(); r != nil {
+			a.complain(fmt.Errorf("internal error: %v", r))
+			if os.Getenv("RETRYLAB_DEBUG") != "" {
+				a.stderr.Write(debug.Stack())
+			} else {
+				say(a.stderr, "  this is a defect of retrylab; RETRYLAB_DEBUG=1 shows where")
+			}
+			code = suite.ExitInternal
+		}
+	}()
+	ctx, in := catchInterrupts(context.Background(), a.stderr)
 	defer in.stop()
 	a.interrupts = in
 	root := a.root()
 	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
 	if err := root.ExecuteContext(ctx); err != nil {
-		code := exitCode(err)
 		if in.signalled() != 0 {
 			return in.code()
 		}
-		fmt.Fprintln(stderr, "retrylab: "+message(err))
-		return code
+		a.complain(err)
+		return exitCode(err)
 	}
 	if a.code == suite.ExitInterrupted {
 		return in.code()
@@ -72,11 +95,12 @@ func exitCode(err error) int {
 		input       *scenarios.Error
 		fast        *engine.TooFastError
 		environment *suite.EnvironmentError
+		file        *fs.PathError
 	)
 	switch {
 	case errors.As(err, &usage), errors.As(err, &input), errors.As(err, &fast):
 		return suite.ExitUsage
-	case errors.As(err, &environment):
+	case errors.As(err, &environment), errors.As(err, &file):
 		return suite.ExitEnvironment
 	case isCobraUsage(err):
 		return suite.ExitUsage
@@ -84,15 +108,82 @@ func exitCode(err error) int {
 	return suite.ExitInternal
 }
 
-// isCobraUsage recognises the errors that cobra itself makes, which have no type: an unknown
-// command or a wrong number of arguments.
-func isCobraUsage(err error) bool {
-	for _, prefix := range []string{"unknown command", "accepts ", "requires ", "required flag", "invalid argument", "if any flags in the group", "at least one of the flags"} {
-		if strings.HasPrefix(err.Error(), prefix) {
-			return true
+// isCobraUsage recognises the error that cobra itself makes, which has no type: arguments for its
+// commands that write completions.
+func isCobraUsage(err error) bool { return strings.HasPrefix(err.Error(), "unknown command") }
+
+// flagError says what is wrong with a flag in the tool's own words.
+func flagError(cmd *cobra.Command, err error) error {
+	help := "see: " + cmd.CommandPath() + " --help"
+	var (
+		unknown *pflag.NotExistError
+		empty   *pflag.ValueRequiredError
+		invalid *pflag.InvalidValueError
+	)
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := scenarios.Nearest(unknown.GetSpecifiedName(), names); near != "" {
+			help = fmt.Sprintf("did you mean --%s? %s", near, help)
+		}
+		return usagef(help, "there is no flag --%s", unknown.GetSpecifiedName())
+	case errors.As(err, &unknown):
+		return usagef(help, "there is no flag -%s", unknown.GetSpecifiedName())
+	case errors.As(err, &empty):
+		return usagef(help, "--%s needs a value", empty.GetFlag().Name)
+	case errors.As(err, &invalid):
+		if hint := wanted(invalid.GetFlag()); hint != "" {
+			help = hint
+		}
+		return usagef(help, "--%s cannot be %q", invalid.GetFlag().Name, invalid.GetValue())
+	}
+	return usagef(help, "%v", err)
+}
+
+// unknownCommand says that there is no such command, and what is near.
+func unknownCommand(root *cobra.Command, name string) error {
+	var names []string
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	hint := "`retrylab --help` shows all commands"
+	if near := scenarios.Nearest(name, names); near != "" {
+		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
+	} else if near := scenarios.Nearest(name, scenarios.Names()); near != "" {
+		hint = fmt.Sprintf("did you mean `retrylab run %s`?", near)
+	}
+	return usagef(hint, "there is no command %q", name)
+}
+
+// complain tells a person what went wrong.
+func (a *app) complain(err error) {
+	lines := strings.Split("retrylab: "+message(err), "\n")
+	for i, line := range lines {
+		switch {
+		case !excerpt.MatchString(line):
+			lines[i] = plain(line)
+		case !unicodeLocale():
+			lines[i] = inColumns(line)
 		}
 	}
-	return false
+	fmt.Fprintln(a.stderr, strings.Join(lines, "\n"))
+}
+
+// excerpt is a line of a file that a message shows, or the line below it with the caret.
+var excerpt = regexp.MustCompile(`^ {2} *\d* \| `)
+
+// inColumns keeps each character of an excerpt in its column, so that the caret points at it.
+func inColumns(line string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\u3000':
+			return ' '
+		case r >= utf8.RuneSelf:
+			return '?'
+		}
+		return r
+	}, line)
 }
 
 // message is what a person reads of an error: what, where, why, and what to do.
@@ -116,6 +207,10 @@ func (a *app) readScenario(arg string) (s *scenarios.Scenario, id string, err er
 	if !scenarios.IsFile(arg) {
 		name, id, _ := strings.Cut(arg, ":")
 		s, err = scenarios.Builtin(name)
+		var unknown *scenarios.Error
+		if _, e := os.Stat(arg); e == nil && errors.As(err, &unknown) {
+			unknown.Hint = fmt.Sprintf("there is a file of that name: write ./%s", arg)
+		}
 		return s, id, err
 	}
 	name := arg
@@ -145,7 +240,12 @@ func (a *app) readScenario(arg string) (s *scenarios.Scenario, id string, err er
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, usagef("", "%s: %v", path, cause(err))
+		hint := ""
+		name := strings.TrimSuffix(path, filepath.Ext(path))
+		if errors.Is(err, fs.ErrNotExist) && slices.Contains(scenarios.Names(), name) {
+			hint = fmt.Sprintf("the built-in scenario has no ending: retrylab run %s", name)
+		}
+		return nil, usagef(hint, "%s: %v", path, cause(err))
 	}
 	defer f.Close()
 	info, err := f.Stat()

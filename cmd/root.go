@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -33,17 +34,7 @@ func (a *app) root() *cobra.Command {
 			if len(args) == 0 {
 				return nil
 			}
-			var names []string
-			for _, c := range cmd.Commands() {
-				names = append(names, c.Name())
-			}
-			hint := "`retrylab --help` shows all commands"
-			if near := scenarios.Nearest(args[0], names); near != "" {
-				hint = fmt.Sprintf("did you mean %q? %s", near, hint)
-			} else if near := scenarios.Nearest(args[0], scenarios.Names()); near != "" {
-				hint = fmt.Sprintf("did you mean `retrylab run %s`?", near)
-			}
-			return usagef(hint, "there is no command %q", args[0])
+			return unknownCommand(cmd, args[0])
 		},
 		RunE: func(*cobra.Command, []string) error {
 			fmt.Fprint(a.stdout, plain(welcome))
@@ -51,10 +42,12 @@ func (a *app) root() *cobra.Command {
 		},
 		PersistentPreRunE: func(*cobra.Command, []string) error { return a.look.check() },
 	}
+	root.SetIn(a.stdin)
+	root.SetOut(asciiWriter{a.stdout})
+	root.SetErr(asciiWriter{a.stderr})
 	root.SetVersionTemplate("retrylab {{.Version}}\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("see: "+cmd.CommandPath()+" --help", "%v", err)
-	})
+	root.SetUsageTemplate(usage)
+	root.SetFlagErrorFunc(flagError)
 	a.look.flags(root.PersistentFlags())
 	root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colors, cobra.ShellCompDirectiveNoFileComp))
 	root.AddGroup(
@@ -70,7 +63,72 @@ func (a *app) root() *cobra.Command {
 		root.AddCommand(c)
 	}
 	root.AddCommand(a.versionCommand(), a.exitCodesTopic())
+	root.SetHelpCommand(helpCommand(root))
+	root.InitDefaultCompletionCmd("completion")
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Short = "Write the completion script for a shell"
+			c.Example = "  retrylab completion bash > /etc/bash_completion.d/retrylab\n  source <(retrylab completion zsh)"
+			c.Args = cobra.ArbitraryArgs
+			c.RunE = func(cmd *cobra.Command, args []string) error {
+				if len(args) > 0 {
+					return usagef("one of: bash, fish, powershell, zsh", "there is no completion for %q", args[0])
+				}
+				return cmd.Help()
+			}
+		}
+	}
 	return root
+}
+
+// usage is how every command is explained: examples first.
+const usage = `{{with .Example}}Examples:
+{{.}}
+
+{{end}}Usage:{{if .Runnable}}
+  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} COMMAND{{end}}{{if .HasAvailableSubCommands}}{{$all := .Commands}}{{range $group := .Groups}}
+
+{{.Title}}{{range $all}}{{if and (eq .GroupID $group.ID) .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}
+
+{{if .Groups}}More:{{else}}Commands:{{end}}{{range $all}}{{if and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help") .IsAdditionalHelpTopicCommand)}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableInheritedFlags}}
+
+Flags of every command:
+{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
+
+{{.CommandPath}} COMMAND --help explains a command.{{end}}
+`
+
+// helpCommand is `retrylab help`, which knows what it cannot explain.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Explain a command, or what the exit codes mean",
+		Example: "  retrylab help run\n  retrylab help exit-codes",
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, c := range root.Commands() {
+				if len(args) == 0 && (c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand()) {
+					names = append(names, c.Name())
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			about, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownCommand(root, strings.Join(args, " "))
+			}
+			about.InitDefaultHelpFlag()
+			about.InitDefaultVersionFlag()
+			return about.Help()
+		},
+	}
 }
 
 // completeScenarios offers the built-in scenarios, and files.

@@ -3,10 +3,12 @@ package cmd
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,8 +49,8 @@ func (a *app) runCommand() *cobra.Command {
 			"  retrylab run check-then-insert --clock wall --speed 20",
 		ValidArgsFunction: completeScenarios,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for flag, variable := range map[string]string{"clock": "RETRYLAB_CLOCK", "speed": "RETRYLAB_SPEED", "seed": "RETRYLAB_SEED", "format": "RETRYLAB_FORMAT"} {
-				if err := environment(cmd.Flags(), flag, variable); err != nil {
+			for _, flag := range []string{"clock", "speed", "seed", "format"} {
+				if err := environment(cmd.Flags(), flag, "RETRYLAB_"+strings.ToUpper(flag)); err != nil {
 					return err
 				}
 			}
@@ -57,28 +59,35 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	fl := c.Flags()
 	fl.BoolVar(&f.all, "all", false, "run every built-in scenario")
-	fl.StringSliceVar(&f.tags, "tag", nil, "run the built-in scenarios with this tag (repeatable: any of them)")
-	fl.StringVar(&f.only, "only", "", "run only the configuration with this id")
-	fl.StringArrayVar(&f.options.Plan.Set, "set", nil, "override a value of the scenario: path=value (repeatable)")
-	fl.Int64Var(&f.seed, "seed", 1, "seed of everything that is drawn")
-	fl.IntVar(&f.options.Repeat, "repeat", 1, "run each configuration with N seeds: seed … seed+N-1")
-	fl.StringVar(&f.options.Clock, "clock", engine.Virtual, "virtual (exact, in milliseconds) or wall (real time over loopback TCP)")
-	fl.Float64Var(&f.options.Speed, "speed", 1, "wall clock: how many scenario seconds go by in a real one")
-	fl.IntVar(&f.options.Jobs, "jobs", 0, "trials side by side (default: one per processor; 8 on the wall clock)")
+	fl.StringSliceVar(&f.tags, "tag", nil, "run the built-in scenarios with this `tag` (repeatable: any of them)")
+	fl.StringVar(&f.only, "only", "", "run only the configuration with this `id`")
+	fl.StringArrayVar(&f.options.Plan.Set, "set", nil, "override a value of the scenario: `path=value` (repeatable)")
+	fl.Int64Var(&f.seed, "seed", 1, "`seed` of everything that is drawn")
+	fl.IntVar(&f.options.Repeat, "repeat", 1, "run each configuration with `N` seeds: seed … seed+N-1")
+	fl.StringVar(&f.options.Clock, "clock", engine.Virtual, "`clock`: virtual (exact, in milliseconds) or wall (real time over loopback TCP)")
+	fl.Float64Var(&f.options.Speed, "speed", 1, "wall clock: `N` scenario seconds go by in a real one")
+	fl.IntVar(&f.options.Jobs, "jobs", 0, "`N` trials side by side (default: one per processor; 8 on the wall clock)")
 	fl.BoolVar(&f.options.FailFast, "fail-fast", false, "start no further trial after the first that does not hold")
-	fl.DurationVar(&f.options.TimeLimit, "time-limit", 0, "give up after this much real time, with what is complete; exit code 5")
-	fl.StringVar(&f.format, "format", "table", "table or json")
+	fl.DurationVar(&f.options.TimeLimit, "time-limit", 0, "give up after this real `time`, with what is complete; exit code 5")
+	fl.StringVar(&f.format, "format", "table", "`format` of the report: table or json")
 	fl.BoolVar(&f.json, "json", false, "the same as --format json")
-	fl.StringVarP(&f.output, "output", "o", "", "write the report to this file (- is standard output)")
-	fl.StringVar(&f.timeline, "timeline", "auto", "draw the timeline: always, never, or auto (with one scenario)")
+	fl.StringVarP(&f.output, "output", "o", "", "write the report to this `file` (- is standard output)")
+	fl.StringVar(&f.timeline, "timeline", "auto", "draw the timeline `when`: always, never, or auto (with one scenario)")
 	fl.BoolVar(&f.rows, "rows", false, "print the order rows as the database has them")
 	fl.BoolVar(&f.wide, "wide", false, "print every column, however wide")
-	fl.StringVar(&f.lenient, "inconclusive", "fail", "what an inconclusive trial does to the exit code: fail (4) or pass")
-	fl.IntVar(&f.options.NotHeld, "fail-exit-code", suite.ExitNotHeld, "exit code when something does not hold")
+	fl.StringVar(&f.lenient, "inconclusive", "fail", "`effect` of an inconclusive trial on the exit code: fail (4) or pass")
+	fl.IntVar(&f.options.NotHeld, "fail-exit-code", suite.ExitNotHeld, "exit with `N` when something does not hold")
 	c.RegisterFlagCompletionFunc("inconclusive", cobra.FixedCompletions(inconclusives, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("clock", cobra.FixedCompletions([]string{engine.Virtual, engine.Wall}, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("timeline", cobra.FixedCompletions(timelines, cobra.ShellCompDirectiveNoFileComp))
+	c.RegisterFlagCompletionFunc("set", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		var paths []string
+		for _, p := range scenarios.Paths() {
+			paths = append(paths, p+"=")
+		}
+		return paths, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	})
 	c.RegisterFlagCompletionFunc("tag", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return tagNames(), cobra.ShellCompDirectiveNoFileComp
 	})
@@ -135,25 +144,27 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
+	a.interrupts.running.Store(true)
 	out, err := a.openOutput(f.output)
 	if err != nil {
 		return err
 	}
-	defer out.discard()
+	defer out.discard() // of no effect once it is kept
 	bar := a.newProgress()
 	defer bar.end()
 	f.options.Progress = bar.step
 	f.options.Opened = a.interrupts.onLeave
+	a.interrupts.onLeave(out.discard)
 	f.options.Version = version()
-	doc, err := suite.Run(cmd.Context(), list, f.options)
+	doc, err := a.runSuite(cmd.Context(), list, f.options)
 	bar.end()
 	if err != nil {
 		return err
 	}
-	o := a.look.options(out)
+	o := a.look.options(out.Writer)
 	o.Timeline, o.Rows, o.Wide = f.timeline, f.rows, f.wide
 	if err := format.Write(out, doc, o); err != nil {
-		return fmt.Errorf("write the report: %w", err)
+		return &suite.EnvironmentError{Err: fmt.Errorf("write the report: %w", err)}
 	}
 	if err := out.keep(); err != nil {
 		return &suite.EnvironmentError{Err: err}
@@ -227,7 +238,7 @@ func (a *app) choose(args []string, f *runFlags) ([]*scenarios.Scenario, error) 
 		}
 		for _, other := range list {
 			if other.Name == s.Name {
-				return nil, usagef("names must differ within a run, so that results can be told apart", "two scenarios are called %q: %s and %s", s.Name, other.File, s.File)
+				return nil, twice(s.Name, other.File, s.File)
 			}
 		}
 		list = append(list, s)
@@ -240,55 +251,91 @@ func (a *app) choose(args []string, f *runFlags) ([]*scenarios.Scenario, error) 
 		if len(list) > 1 {
 			return nil, usagef("with several, write NAME:ID", "--only is for one scenario")
 		}
+		if id := f.options.Only[list[0].Name]; id != "" && id != f.only {
+			return nil, usagef("give one of them", "both %s and %s are to be the only one", id, f.only)
+		}
 		f.options.Only[list[0].Name] = f.only
 	}
 	return list, nil
 }
 
+// twice says that two of the scenarios that were named cannot be told apart.
+func twice(name, file, other string) error {
+	if file == other {
+		return usagef("name it once", "%s is named twice", name)
+	}
+	return usagef("names must differ within a run, so that results can be told apart", "two scenarios are called %q: %s and %s", name, file, other)
+}
+
 // output is where a report goes. A file is written beside its place and renamed when it is whole.
 type output struct {
 	io.Writer
-	path string
-	file *os.File // nil for a stream
+	path string // of a file that is to be put in its place
+
+	mu   sync.Mutex // discard comes from a signal too
+	file *os.File   // nil for standard output, and once it is kept or discarded
 }
 
 func (a *app) openOutput(path string) (*output, error) {
 	if path == "" || path == "-" {
 		return &output{Writer: a.stdout}, nil
 	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
+	mode := fs.FileMode(0o666) // less what the user's umask takes
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
 		return nil, usagef("name a file in it", "cannot write %s: it is a directory", path)
+	case err == nil && !info.Mode().IsRegular():
+		// A device or a pipe is written to, never replaced.
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, usagef("", "cannot write %s: %v", path, cause(err))
+		}
+		return &output{Writer: f, file: f}, nil
+	case err == nil:
+		mode = info.Mode().Perm()
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	temporary := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.tmp", filepath.Base(path), os.Getpid()))
+	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, usagef("", "cannot write %s: %v", path, cause(err))
 	}
 	return &output{Writer: f, path: path, file: f}, nil
 }
 
-// keep puts a whole file in its place.
+// keep ends the output: a whole file is put in its place.
 func (o *output) keep() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.file == nil {
 		return nil
 	}
-	// A temporary file is private; a report is as readable as any other file.
-	if err := o.file.Chmod(0o644); err != nil {
-		return fmt.Errorf("write %s: %w", o.path, cause(err))
-	}
 	if err := o.file.Close(); err != nil {
-		return fmt.Errorf("write %s: %w", o.path, cause(err))
+		return fmt.Errorf("write %s: %w", o.file.Name(), cause(err))
 	}
-	if err := os.Rename(o.file.Name(), o.path); err != nil {
-		return fmt.Errorf("write %s: %w", o.path, err)
+	if o.path != "" {
+		if err := os.Rename(o.file.Name(), o.path); err != nil {
+			return fmt.Errorf("write %s: %w", o.path, err)
+		}
 	}
 	o.file = nil
 	return nil
 }
 
 // discard removes what was not kept.
-func (o *output) discard() {
-	if o.file != nil {
-		o.file.Close()
-		os.Remove(o.file.Name())
+func (o *output) discard() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.file == nil {
+		return nil
 	}
+	err := o.file.Close()
+	if o.path != "" {
+		err = os.Remove(o.file.Name())
+	}
+	o.file = nil
+	return err
 }

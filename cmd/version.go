@@ -65,7 +65,7 @@ func (a *app) versionCommand() *cobra.Command {
 			return usagef("one of: text, json", "there is no format %q", format)
 		},
 	}
-	c.Flags().StringVar(&format, "format", "text", "text or json")
+	c.Flags().StringVar(&format, "format", "text", "`format`: text or json")
 	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
