@@ -26,7 +26,7 @@ const module = "retrylab"
 type source struct {
 	name string // relative to the root, with slashes
 	pkg  string // import path of its directory
-	test bool   // its name ends in _test.go
+	test bool   // it is for tests only: its name ends in _test.go, or it is a conformance suite
 	ast  *ast.File
 	fset *token.FileSet
 }
@@ -92,7 +92,7 @@ var parsed = sync.OnceValues(func() ([]*source, error) {
 		}
 		rel = filepath.ToSlash(rel)
 		all = append(all, &source{
-			name: rel, pkg: path.Join(module, path.Dir(rel)), test: strings.HasSuffix(rel, "_test.go"),
+			name: rel, pkg: path.Join(module, path.Dir(rel)), test: strings.HasSuffix(rel, "_test.go") || suite(path.Dir(rel)),
 			ast: tree, fset: fset,
 		})
 		return nil
@@ -102,6 +102,10 @@ var parsed = sync.OnceValues(func() ([]*source, error) {
 	}
 	return all, err
 })
+
+// suite reports whether a package is a conformance suite, such as storetest: ordinary files that
+// tests alone import.
+func suite(pkg string) bool { return strings.HasSuffix(pkg, "test") }
 
 // packages lists the packages that have code, in order.
 func packages(all []*source) []string {

@@ -28,6 +28,7 @@ var bans = []ban{
 			{"internal/vtime/", "it is the clock"},
 			{"cmd/progress.go", "a person at a terminal waits in real time"},
 			{"caller/transport.go", "a context has its deadline in the time of the bubble; what is left of it is turned into scenario time there"},
+			{"caller/trip.go", "limits that end at one instant are told apart by their time, in which a context has its deadline"},
 		},
 	},
 	{
@@ -38,6 +39,7 @@ var bans = []ban{
 			{"internal/engine/trial.go", "the root of a trial: nothing in a bubble may wait for a context from outside"},
 			{"internal/suite/suite.go", "--time-limit is real time"},
 			{"internal/vtime/clock.go", "scenario time is turned into a context's here"},
+			{"caller/trip.go", "a limit's end comes from the clock, and is kept beside the context to be asked for"},
 			{"slowserver/store/sqlite/sqlite.go", "opening a file takes no scenario time, and Open has no context"},
 		},
 	},
@@ -68,7 +70,6 @@ var bans = []ban{
 		why: "whoever makes a temporary file must remove it, on every way out",
 		allow: []allowance{
 			{"internal/engine/engine.go", "the lab's private directory; Close removes it"},
-			{"cmd/run.go", "a report is written beside its place and renamed, or removed"},
 		},
 	},
 	{
@@ -203,6 +204,29 @@ func TestNoInit(t *testing.T) {
 	}
 }
 
+// starters are the files that may start goroutines with the go statement, and why.
+var starters = []allowance{
+	{"internal/vtime/", "a Group, which starts all others, and a bubble start theirs"},
+	{"cmd/interrupts.go", "it waits for signals as long as the process lives"},
+}
+
+// TestGoroutinesStartInGroups finds goroutines whose panic would end the process with every trial
+// in it.
+func TestGoroutinesStartInGroups(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if s.test || slices.ContainsFunc(starters, func(a allowance) bool { return a.where == s.name || a.where == path.Dir(s.name)+"/" }) {
+			continue
+		}
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			if g, ok := n.(*ast.GoStmt); ok {
+				t.Errorf("%s: start goroutines through a vtime.Group, which catches their panics", s.at(g))
+			}
+			return true
+		})
+	}
+}
+
 // TestNoBuiltinPrint finds print and println, which write to stderr past everybody.
 func TestNoBuiltinPrint(t *testing.T) {
 	t.Parallel()
@@ -228,7 +252,8 @@ var sleepers = map[string]struct {
 	times int
 	why   string
 }{
-	"internal/vtime/bubble_test.go": {1, "a function of a table that is given to Bubble"},
+	"internal/vtime/bubble_test.go":           {1, "a function of a table that is given to Bubble"},
+	"slowserver/store/storetest/storetest.go": {1, "the suite runs each function of its table in a bubble"},
 }
 
 // TestNoSleepsInTests refuses sleeps in real time: a timing is a benchmark, never a test's

@@ -214,6 +214,9 @@ func TestDoors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if !s.test && within(module+"/...", imported) && suite(imported) {
+				t.Errorf("%s imports %s, which is for tests", s.at(i), imported)
+			}
 			k := slices.IndexFunc(doors, func(d door) bool { return within(d.library, imported) })
 			switch {
 			case s.test && k < 0 && thirdParty(imported) && !slices.ContainsFunc(testOnly, func(p string) bool { return within(p, imported) }):
