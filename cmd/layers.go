@@ -145,7 +145,7 @@ func (a *app) layer(name string) error {
 }
 
 func (a *app) cells(id string, words []string, wide int) {
-	say(a.stdout, "Cells: play one with `retrylab layers %s --cell post_eof_fresh`. Words:", id)
+	say(a.stdout, "%s", fold("Cells: play one with `retrylab layers "+id+" --cell post_eof_fresh`. Its words:", wide, ""))
 	say(a.stdout, "%s", fold(strings.Join(words, " "), wide, "  "))
 }
 

@@ -13,8 +13,6 @@ type cell struct {
 
 func newCanvas(n int) *canvas { return &canvas{cells: make([]cell, max(n, 1))} }
 
-func (c *canvas) size() int { return len(c.cells) }
-
 // put writes text from a cell on and returns the first cell after it. What does not fit is left out.
 func (c *canvas) put(at int, text string, st style) int {
 	for _, r := range text {

@@ -127,8 +127,7 @@ type handling struct {
 	work  context.Context // ends when the work must be given up
 }
 
-// errEnded says that a fault, or the client's leaving, has ended the handling: there is nothing
-// left to answer.
+// errEnded says that the client broke its request off: there is nobody to answer.
 var errEnded = errors.New("the request has ended")
 
 func (h *handling) handle() {
@@ -149,7 +148,7 @@ func (h *handling) handle() {
 		answer, err = h.strike(fault.InReply, answer)
 	}
 	switch {
-	case errors.Is(err, errEnded):
+	case errors.Is(err, fault.ErrEnded):
 	case s.life.Err() != nil:
 		h.drop(false) // the lab has ended; who is still there is not to be told anything
 	case errors.Is(err, guard.ErrGone), err != nil && h.work.Err() != nil:
@@ -339,45 +338,58 @@ func (h *handling) commit() (guard.Answer, bool, error) {
 	return answer, true, nil
 }
 
-// strike plays the faults of a place. It returns errEnded when one of them has ended the request.
+// strike plays the faults of a place. It returns [fault.ErrEnded] when one of them has ended the request.
 func (h *handling) strike(at fault.Place, answer guard.Answer) (guard.Answer, error) {
 	s := h.service
 	for i, f := range s.config.Faults {
 		if f.At != at || !f.Strikes(h.arrival, h.replica) {
 			continue
 		}
+		kind, ok := fault.Find(f.Do)
+		if !ok || kind.Strike == nil {
+			return answer, fmt.Errorf("the fault %s cannot be played", f.Name())
+		}
 		s.Fire(i, h.node, h.operation(), h.path())
-		switch f.Do {
-		case "delay":
-			if err := s.config.Clock.Sleep(h.work, f.Delay); err != nil {
-				return answer, err
-			}
-		case "close", "reset":
-			h.drop(f.Do == "reset")
-			return answer, errEnded
-		case "status":
-			answer = h.injected(f)
-			if at == fault.AfterClaim || at == fault.BeforeCommit {
-				if err := h.failed(answer); err != nil {
-					return answer, err
-				}
-			}
-			h.answerWith(answer, f.RetryAfter)
-			return answer, errEnded
-		case "lose":
-			select {
-			case <-h.r.Context().Done():
-				h.record(lab.Event{Kind: lab.ClientGone})
-			case <-s.life.Done():
-			}
-			h.drop(false)
-			return answer, errEnded
-		case "dribble":
-			h.dribble(answer, f)
-			return answer, errEnded
+		if err := kind.Strike(&stricken{handling: h, at: at, answer: answer}, f); err != nil {
+			return answer, err
 		}
 	}
 	return answer, nil
+}
+
+// stricken is a request as a fault acts on it.
+type stricken struct {
+	*handling
+	at     fault.Place
+	answer guard.Answer // what it would be answered
+}
+
+// Sleep holds the request up.
+func (s *stricken) Sleep(d time.Duration) error { return s.service.config.Clock.Sleep(s.work, d) }
+
+// Drop ends the connection without an answer.
+func (s *stricken) Drop(reset bool) { s.drop(reset) }
+
+// Refuse answers with a status of the fault's own.
+func (s *stricken) Refuse(status int, retryAfter, title string) error {
+	a := problem(status, lab.ProblemInjected, title)
+	if s.at == fault.AfterClaim || s.at == fault.BeforeCommit {
+		if err := s.failed(a); err != nil {
+			return err
+		}
+	}
+	s.answerWith(a, retryAfter)
+	return nil
+}
+
+// Hold keeps the connection open and silent until the client has left.
+func (s *stricken) Hold() {
+	select {
+	case <-s.r.Context().Done():
+		s.record(lab.Event{Kind: lab.ClientGone})
+	case <-s.service.life.Done():
+	}
+	s.drop(false)
 }
 
 // failed tells the guard that the request ends with an error of the service's own. The
@@ -390,10 +402,6 @@ func (h *handling) failed(a guard.Answer) error {
 		return nil
 	}
 	return h.pass.Failed(h.service.life, a)
-}
-
-func (h *handling) injected(f fault.Settings) guard.Answer {
-	return problem(f.Status, lab.ProblemInjected, "injected: "+f.Name())
 }
 
 func problem(status int, kind, title string) guard.Answer {
@@ -442,26 +450,26 @@ func (h *handling) head(a guard.Answer, retryAfter string) {
 	h.w.WriteHeader(a.Status)
 }
 
-// dribble writes the answer, padded with white space, in chunks with silence before each. Chunks
+// Dribble writes the answer, padded with white space, in chunks with silence before each. Chunks
 // too small for the answer grow: their number, and with it the time it takes, is what was asked for.
-func (h *handling) dribble(a guard.Answer, f fault.Settings) {
-	body := bytes.TrimSpace(a.Body)
-	size := max(f.ChunkSize, (len(body)+f.Chunks-1)/f.Chunks)
-	body = slices.Concat(body, bytes.Repeat([]byte{' '}, f.Chunks*size-len(body)))
-	h.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	h.head(a, "")
-	control := http.NewResponseController(h.w)
+func (s *stricken) Dribble(chunks, size int, pause time.Duration) {
+	body := bytes.TrimSpace(s.answer.Body)
+	size = max(size, (len(body)+chunks-1)/chunks)
+	body = slices.Concat(body, bytes.Repeat([]byte{' '}, chunks*size-len(body)))
+	s.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	s.head(s.answer, "")
+	control := http.NewResponseController(s.w)
 	err := control.Flush()
 	for err == nil && len(body) > 0 {
-		if err = h.service.config.Clock.Sleep(h.r.Context(), f.Pause); err != nil {
+		if err = s.service.config.Clock.Sleep(s.r.Context(), pause); err != nil {
 			break
 		}
-		_, err = h.w.Write(body[:size])
+		_, err = s.w.Write(body[:size])
 		err = errors.Join(err, control.Flush())
 		body = body[size:]
 	}
 	if err != nil {
-		h.record(lab.Event{Kind: lab.ClientGone})
+		s.record(lab.Event{Kind: lab.ClientGone})
 	}
 }
 

@@ -70,6 +70,11 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 		obs.Events, obs.Broken = j.sorted(), err.Error()
 		return obs
 	}
+	// lost is fail for what the lab stands on: the database, the ports.
+	lost := func(err error) lab.Observation {
+		obs.Environment = life.Err() == nil // else it is a consequence of the end
+		return fail(err)
+	}
 
 	pause := func(ctx context.Context, id string) error {
 		if !w.clock.Virtual() {
@@ -80,7 +85,7 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 	}
 	var err error
 	if db, err = l.template.Open(l.storeName(), pause); err != nil {
-		return fail(err)
+		return lost(err)
 	}
 	obs.Store = db.Info()
 
@@ -97,7 +102,7 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 	targets := t.Setup.Server.ReplicaNames()
 	for i, name := range targets {
 		if err := m.serve(name, service.Replica(name, i+1), m.network.faults[name] != nil); err != nil {
-			return fail(err)
+			return lost(err)
 		}
 	}
 	for i := len(t.Setup.Hops) - 1; i >= 0; i-- {
@@ -112,7 +117,7 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 			return fail(err)
 		}
 		if err := m.serve(spec.Name, &hop{spec: spec, chain: chain, life: life, record: j.record}, false); err != nil {
-			return fail(err)
+			return lost(err)
 		}
 		targets = []string{spec.Name}
 	}
@@ -154,15 +159,14 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 		})
 	}
 	operations.Wait()
-	err = m.settle()
-	for _, e := range counts {
-		err = errors.Join(err, e)
-	}
-	if err != nil {
+	if err := m.settle(); err != nil {
 		return fail(err)
+	}
+	if err := errors.Join(counts...); err != nil {
+		return lost(err)
 	}
 	if obs.Effects, err = db.Effects(life); err != nil {
-		return fail(err)
+		return lost(err)
 	}
 	obs.Events = j.sorted()
 	obs.Settled = obs.Events[len(obs.Events)-1].At
@@ -290,8 +294,8 @@ type faultyNetwork struct {
 }
 
 type connectFault struct {
-	index int
-	do    string
+	index  int
+	silent bool
 }
 
 func connectFaults(s scenarios.Server) map[string]*connectFault {
@@ -302,7 +306,8 @@ func connectFaults(s scenarios.Server) map[string]*connectFault {
 		}
 		for n, name := range s.ReplicaNames() {
 			if f.Strikes(0, n+1) {
-				out[name] = &connectFault{index: i, do: f.Do}
+				kind, _ := fault.Find(f.Do)
+				out[name] = &connectFault{index: i, silent: kind.Silent}
 			}
 		}
 	}
@@ -314,7 +319,7 @@ func (n *faultyNetwork) Dial(ctx context.Context, host, id string) (net.Conn, er
 	if f := n.faults[host]; f != nil {
 		trip := caller.TripOf(ctx)
 		n.service.Fire(f.index, host, trip.Operation, trip.Path)
-		if f.do == "blackhole" {
+		if f.silent {
 			n.Network.Blackhole(host)
 		}
 	}

@@ -11,9 +11,7 @@ import (
 func Focus(results []lab.Result) string {
 	best, score := "", -1
 	for _, r := range results {
-		c := r.Counts
-		s := 1000*c.Duplicates + 100*c.Lost + 10*c.FalseFailures + min(c.Late, 9)
-		if s > score {
+		if s := 10*harm(r.Counts) + min(r.Counts.Late, 9); s > score {
 			best, score = r.ID, s
 		}
 	}
@@ -91,8 +89,9 @@ func protected(r lab.Result) bool {
 	return false
 }
 
-// harm is how bad counts are for the one whose intents they are.
-func harm(c lab.Counts) int { return c.Duplicates + c.Lost + c.FalseFailures }
+// harm orders counts by how bad they are for the one whose intents they are: what was done twice
+// before what was lost, and that before what was believed wrongly.
+func harm(c lab.Counts) int { return 10_000*c.Duplicates + 100*c.Lost + c.FalseFailures }
 
 func damage(c lab.Counts, currency string) string {
 	switch {

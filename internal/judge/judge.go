@@ -5,6 +5,7 @@ package judge
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 	r := lab.Result{
 		Scenario: t.Scenario, Configuration: t.Configuration, ID: t.ID, Seed: t.Seed,
 		Counts: count(t, obs), SettledMs: lab.Millis(obs.Settled),
-		Nodes: obs.Nodes, Orders: obs.Effects, Events: obs.Events, Defect: obs.Defect,
+		Nodes: obs.Nodes, Orders: obs.Effects, Events: obs.Events, Defect: obs.Defect, Environment: obs.Environment,
 		Checks: []lab.Check{}, Reasons: []string{},
 	}
 	r.Amplification = math.Round(float64(r.Counts.Arrivals)/float64(r.Counts.Operations)*1000) / 1000
@@ -168,13 +169,17 @@ func (v view) values() expression.Values {
 	}
 }
 
-// evidence names the events of a kind, the first few of them.
+// evidence names the events of a kind, the first few of them: sends of the caller, arrivals at the
+// order service, as they are counted.
 func (v view) evidence(kinds ...lab.Kind) []string {
 	const most = 6
+	servers := v.trial.Setup.Server.ReplicaNames()
 	var out []string
 	for _, e := range v.obs.Events {
 		for _, k := range kinds {
-			if e.Kind != k {
+			if e.Kind != k ||
+				k == lab.Send && e.Node != v.trial.Setup.Caller.Name ||
+				k == lab.Arrival && !slices.Contains(servers, e.Node) {
 				continue
 			}
 			if len(out) == most {

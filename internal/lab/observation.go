@@ -55,17 +55,18 @@ type Store struct {
 // Observation is everything that was seen in one trial. It holds no judgement and can be judged
 // again.
 type Observation struct {
-	Events   []Event   // in order of time
-	Effects  []Effect  // read by SQL when everything had settled
-	Outcomes []Outcome // one per operation
-	Nodes    []Node    // caller, hops in order, replicas
-	Faults   []FaultCount
-	Store    Store
-	Settled  time.Duration // scenario time of the last event
-	Overlap  int           // most requests that were inside processing at one instant
-	Exact    bool          // times are those of the virtual clock; on the wall clock the machine has a part in them
-	Broken   string        // why the lab itself could not finish the trial; empty when it did
-	Defect   bool          // Broken is a fault of the lab's own code: a panic, a disagreement of the clocks
+	Events      []Event   // in order of time
+	Effects     []Effect  // read by SQL when everything had settled
+	Outcomes    []Outcome // one per operation
+	Nodes       []Node    // caller, hops in order, replicas
+	Faults      []FaultCount
+	Store       Store
+	Settled     time.Duration // scenario time of the last event
+	Overlap     int           // most requests that were inside processing at one instant
+	Exact       bool          // times are those of the virtual clock; on the wall clock the machine has a part in them
+	Broken      string        // why the lab itself could not finish the trial; empty when it did
+	Defect      bool          // Broken is a fault of the lab's own code: a panic, a disagreement of the clocks
+	Environment bool          // Broken is about what the lab stands on: a database that cannot be opened, or is lost
 }
 
 // FaultCount says how often a configured fault fired.

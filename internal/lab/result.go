@@ -80,9 +80,10 @@ type Result struct {
 	CallerDoneMs  int64    `json:"caller_done_ms"`
 	SettledMs     int64    `json:"settled_ms"`
 	Verdict       Verdict  `json:"verdict"`
-	Why           string   `json:"why,omitempty"` // why a trial is inconclusive
-	Defect        bool     `json:"defect,omitempty"`
-	Store         *Store   `json:"store,omitempty"` // only where it is not the run's
+	Why           string   `json:"why,omitempty"`         // why a trial is inconclusive
+	Defect        bool     `json:"defect,omitempty"`      // why is a defect of the lab's own code
+	Environment   bool     `json:"environment,omitempty"` // why is about what the lab stands on
+	Store         *Store   `json:"store,omitempty"`       // only where it is not the run's
 	Nodes         []Node   `json:"nodes"`
 	Checks        []Check  `json:"checks"`
 	Orders        []Effect `json:"orders"`

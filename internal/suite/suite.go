@@ -93,9 +93,18 @@ func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Docum
 		defer cancel()
 	}
 	results, stores := perform(limited, l, jobs, o)
-	finish(doc, list, jobs, results, stores)
+	why := ""
+	switch {
+	case ctx.Err() != nil:
+		why = "not run: interrupted"
+	case limited.Err() != nil:
+		why = fmt.Sprintf("not run: the time limit of %s was spent", o.TimeLimit)
+	case o.FailFast:
+		why = "not run: another trial did not hold before"
+	}
+	left := finish(doc, list, jobs, results, stores, why)
 	doc.Run.Interrupted = ctx.Err() != nil
-	doc.ExitCode = exitCode(doc, o, ctx.Err() != nil, limited.Err() != nil)
+	doc.ExitCode = exitCode(doc, o, ctx.Err() != nil, left && limited.Err() != nil)
 	if err := l.Close(); err != nil {
 		return nil, &EnvironmentError{err}
 	}
@@ -241,14 +250,13 @@ func perform(ctx context.Context, l *engine.Lab, jobs []job, o Options) ([]lab.R
 		if stop {
 			return
 		}
-		obs := run(l, ctx, jobs[i].trial)
-		if ctx.Err() != nil && obs.Broken != "" {
+		r, store := one(ctx, l, jobs[i].trial, run)
+		if ctx.Err() != nil && r.Why != "" && !r.Defect {
 			return // cut short by whoever stopped the run: there is nothing to judge
 		}
-		r := judge.Decide(jobs[i].trial, obs)
 		mu.Lock()
 		defer mu.Unlock()
-		results[i], stores[i] = r, obs.Store
+		results[i], stores[i] = r, store
 		failed = failed || r.Verdict == lab.NotAsExpected || r.Verdict == lab.Inconclusive
 		done++
 		if o.Progress != nil {
@@ -258,12 +266,33 @@ func perform(ctx context.Context, l *engine.Lab, jobs []job, o Options) ([]lab.R
 	return results, stores
 }
 
-// finish fills the document in.
-func finish(doc *lab.Document, list []*scenarios.Scenario, jobs []job, results []lab.Result, stores []lab.Store) {
+// one runs a trial and judges it. A panic on the way, here or in the engine, is the end of this
+// trial alone.
+func one(ctx context.Context, l *engine.Lab, t scenarios.Trial, run func(*engine.Lab, context.Context, scenarios.Trial) lab.Observation) (r lab.Result, store lab.Store) {
+	defer func() {
+		if v := recover(); v != nil {
+			r = judge.Decide(t, lab.Observation{Broken: fmt.Sprintf("panic: %v", v), Defect: true})
+		}
+	}()
+	obs := run(l, ctx, t)
+	return judge.Decide(t, obs), obs.Store
+}
+
+// finish fills the document in. What was not run stands among the skipped, with why. It reports
+// whether there is such.
+func finish(doc *lab.Document, list []*scenarios.Scenario, jobs []job, results []lab.Result, stores []lab.Store, why string) (left bool) {
 	for i, s := range list {
 		var own []lab.Result
 		for k, j := range jobs {
-			if j.scenario != i || results[k].Scenario == "" {
+			switch {
+			case j.scenario != i:
+				continue
+			case results[k].Scenario == "":
+				left = true
+				skip := lab.Skip{Scenario: s.Name, ID: j.trial.ID, Reason: why}
+				if !slices.Contains(doc.Skipped, skip) { // one for all seeds
+					doc.Skipped = append(doc.Skipped, skip)
+				}
 				continue
 			}
 			own = append(own, results[k])
@@ -295,19 +324,24 @@ func finish(doc *lab.Document, list []*scenarios.Scenario, jobs []job, results [
 		}
 	}
 	doc.Summary.Skipped = len(doc.Skipped)
+	return left
 }
 
 // exitCode is the worst of what happened: 70 > 3 > 5 > 1 > 4 > 0, and an interrupt before all but
 // a defect.
 func exitCode(doc *lab.Document, o Options, interrupted, late bool) int {
+	lost := false
 	for _, r := range doc.Results {
 		if r.Defect {
 			return ExitInternal
 		}
+		lost = lost || r.Environment
 	}
 	switch {
 	case interrupted:
 		return ExitInterrupted
+	case lost:
+		return ExitEnvironment
 	case late:
 		return ExitTimeLimit
 	case doc.Summary.NotAsExpected > 0 && o.NotHeld != 0:

@@ -45,6 +45,10 @@ func outcome(_ *engine.Lab, _ context.Context, t scenarios.Trial) lab.Observatio
 		obs.Broken = "it broke"
 	case "defect":
 		obs.Broken, obs.Defect = "panic: a defect", true
+	case "no-ground":
+		obs.Broken, obs.Environment = "the disk is full", true
+	case "panic":
+		panic("a defect of the judge's")
 	}
 	return obs
 }
@@ -71,6 +75,9 @@ func TestExitCode(t *testing.T) {
 		{[]string{"held", "inconclusive"}, strict, ExitInconclusive},
 		{[]string{"inconclusive", "not-held", "held"}, strict, ExitNotHeld},
 		{[]string{"held", "defect", "not-held", "inconclusive"}, strict, ExitInternal},
+		{[]string{"held", "panic", "not-held"}, strict, ExitInternal},
+		{[]string{"held", "no-ground", "not-held"}, strict, ExitEnvironment},
+		{[]string{"held", "no-ground"}, lenient, ExitEnvironment},
 		{[]string{"held", "inconclusive"}, lenient, ExitHeld},
 		{[]string{"held", "inconclusive", "not-held"}, lenient, 77},
 		{[]string{"defect", "inconclusive", "not-held"}, lenient, ExitInternal},
@@ -130,6 +137,9 @@ func TestFailFast(t *testing.T) {
 	if len(doc.Results) != 2 || doc.ExitCode != ExitNotHeld {
 		t.Errorf("%d results, exit %d; want the two up to the failure, exit 1", len(doc.Results), doc.ExitCode)
 	}
+	if len(doc.Skipped) != 1 || doc.Skipped[0].ID != "after" {
+		t.Errorf("%+v, want that the third was skipped", doc.Skipped)
+	}
 }
 
 // TestStopped stops a run in its second trial: the first is kept, the second is not judged.
@@ -167,6 +177,9 @@ func TestStopped(t *testing.T) {
 			// With a time limit even the first may be too late; it is never judged half.
 			if doc.ExitCode != test.want || len(doc.Results) > 1 {
 				t.Errorf("exit %d with %d results, want %d with the first", doc.ExitCode, len(doc.Results), test.want)
+			}
+			if len(doc.Results)+len(doc.Skipped) != 3 {
+				t.Errorf("%d results and %d skipped of 3 configurations", len(doc.Results), len(doc.Skipped))
 			}
 			for _, r := range doc.Results {
 				if r.Verdict != lab.AsExpected {

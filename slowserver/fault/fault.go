@@ -1,9 +1,10 @@
 // Package fault names the defects that an order service can be given, by their place around the
-// commit and by what they do. It says what may be written down; the service plays it. It knows
-// nothing of scenarios, callers or clocks.
+// commit and by what they do: one file per kind, each a value in [Kinds]. A fault acts on a
+// [Request], which the service gives it; it knows nothing of HTTP, scenarios, callers or clocks.
 package fault
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,12 +54,36 @@ func (s Settings) Strikes(arrival, replica int) bool {
 // else once.
 func (s Settings) Wanted() int { return max(1, len(s.Arrivals)) }
 
+// Request is what a fault can do to a request on its way through the service.
+type Request interface {
+	// Sleep holds the request up for d of scenario time.
+	Sleep(d time.Duration) error
+	// Drop ends the connection without an answer, with a reset or in order.
+	Drop(reset bool)
+	// Refuse answers with an error status of the fault's own, and tells the guard that the
+	// request failed where the guard let it through and nothing is durable yet.
+	Refuse(status int, retryAfter, title string) error
+	// Hold keeps the connection open and silent until the client has left.
+	Hold()
+	// Dribble writes the answer in chunks of a size in bytes, with silence before each.
+	Dribble(chunks, size int, pause time.Duration)
+}
+
+// ErrEnded is what Strike returns when the fault was the end of the request: there is nothing left
+// to answer.
+var ErrEnded = errors.New("a fault has ended the request")
+
 // Kind is one thing that a fault can do.
 type Kind struct {
 	Name   string
 	Doc    string
 	Places []Place  // where it can strike
 	Takes  []string // the settings it needs, by their names in a file
+	// Strike plays it on a request. It is nil for a fault at connect, which comes before there is
+	// a request: the network plays that.
+	Strike func(r Request, s Settings) error
+	// Silent makes a fault at connect one that nobody answers, and not a refusal.
+	Silent bool
 }
 
 // maxAnswer bounds an answer that is dribbled, in bytes.
@@ -68,16 +93,7 @@ const maxAnswer = 4 << 20
 var handling = []Place{BeforeGuard, AfterClaim, BeforeCommit, AfterCommit, InReply}
 
 // Kinds lists what a fault can do.
-var Kinds = []Kind{
-	{Name: "delay", Doc: "waits, then goes on", Places: handling, Takes: []string{"delay"}},
-	{Name: "close", Doc: "closes the connection and gives the request up", Places: handling},
-	{Name: "reset", Doc: "resets the connection and gives the request up", Places: handling},
-	{Name: "status", Doc: "answers a status of its own and gives the request up", Places: handling, Takes: []string{"status", "retry-after"}},
-	{Name: "lose", Doc: "never answers and keeps the connection open until the client leaves", Places: []Place{AfterCommit, InReply}},
-	{Name: "dribble", Doc: "writes the answer in chunks, with silence before each", Places: []Place{InReply}, Takes: []string{"chunks", "chunk-size", "pause"}},
-	{Name: "refuse", Doc: "refuses connections", Places: []Place{AtConnect}},
-	{Name: "blackhole", Doc: "never answers a connection attempt", Places: []Place{AtConnect}},
-}
+var Kinds = []Kind{Delay, Close, Reset, Status, Lose, Dribble, Refuse, Blackhole}
 
 // Find returns the kind of that name.
 func Find(name string) (Kind, bool) {
@@ -113,7 +129,7 @@ func (s Settings) Check() *Problem {
 		case set[name] && !takes:
 			return &Problem{name, fmt.Sprintf("%s means nothing to the fault %s", name, s.Do), ""}
 		case takes && !set[name] && name != "retry-after":
-			return &Problem{"do", fmt.Sprintf("the fault %s needs %s", s.Do, name), ""}
+			return &Problem{"do", fmt.Sprintf("the fault %s needs the key %q", s.Do, name), ""}
 		}
 	}
 	if s.Do == "status" && (s.Status < 400 || s.Status > 599) {

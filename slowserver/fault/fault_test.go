@@ -40,11 +40,11 @@ func TestCheck(t *testing.T) {
 		{"refuse after the commit", Settings{At: AfterCommit, Do: "refuse"}, &Problem{"at", `refuse cannot strike at "after-commit"`, "it strikes at: connect"}},
 		{"lose before the commit", Settings{At: BeforeCommit, Do: "lose"}, &Problem{"at", `lose cannot strike at "before-commit"`, "it strikes at: after-commit, in-reply"}},
 
-		{"delay without a time", Settings{At: BeforeGuard, Do: "delay"}, &Problem{"do", "the fault delay needs delay", ""}},
-		{"status without one", Settings{At: BeforeGuard, Do: "status"}, &Problem{"do", "the fault status needs status", ""}},
-		{"dribble without chunks", Settings{At: InReply, Do: "dribble", ChunkSize: 1, Pause: 1}, &Problem{"do", "the fault dribble needs chunks", ""}},
-		{"dribble without a size", Settings{At: InReply, Do: "dribble", Chunks: 1, Pause: 1}, &Problem{"do", "the fault dribble needs chunk-size", ""}},
-		{"dribble without a pause", Settings{At: InReply, Do: "dribble", Chunks: 1, ChunkSize: 1}, &Problem{"do", "the fault dribble needs pause", ""}},
+		{"delay without a time", Settings{At: BeforeGuard, Do: "delay"}, &Problem{"do", `the fault delay needs the key "delay"`, ""}},
+		{"status without one", Settings{At: BeforeGuard, Do: "status"}, &Problem{"do", `the fault status needs the key "status"`, ""}},
+		{"dribble without chunks", Settings{At: InReply, Do: "dribble", ChunkSize: 1, Pause: 1}, &Problem{"do", `the fault dribble needs the key "chunks"`, ""}},
+		{"dribble without a size", Settings{At: InReply, Do: "dribble", Chunks: 1, Pause: 1}, &Problem{"do", `the fault dribble needs the key "chunk-size"`, ""}},
+		{"dribble without a pause", Settings{At: InReply, Do: "dribble", Chunks: 1, ChunkSize: 1}, &Problem{"do", `the fault dribble needs the key "pause"`, ""}},
 
 		{"close with a delay", Settings{At: AfterCommit, Do: "close", Delay: 1}, &Problem{"delay", "delay means nothing to the fault close", ""}},
 		{"close with a status", Settings{At: AfterCommit, Do: "close", Status: 500}, &Problem{"status", "status means nothing to the fault close", ""}},

@@ -1,0 +1,12 @@
+package fault
+
+// Lose loses the answer: the connection stays open, and nothing comes.
+var Lose = Kind{
+	Name:   "lose",
+	Doc:    "never answers and keeps the connection open until the client leaves",
+	Places: []Place{AfterCommit, InReply},
+	Strike: func(r Request, _ Settings) error {
+		r.Hold()
+		return ErrEnded
+	},
+}
