@@ -115,7 +115,7 @@ func (p *page) verdict(r *lab.Result) string {
 	case lab.Measured:
 		return "measured" + facts(r.Counts)
 	case lab.NotAsExpected:
-		return "NOT HELD" + p.firstFailure(r)
+		return "NOT HELD" + p.failure(r)
 	}
 	if r.Why == "" {
 		return "inconclusive"
@@ -140,22 +140,22 @@ func facts(c lab.Counts) string {
 	return b.String()
 }
 
-// firstFailure names the first check that did not hold and counts the others.
-func (p *page) firstFailure(r *lab.Result) string {
-	text, more := "", 0
+// failure names the check that did not hold, or counts them: the report ends with all of them.
+func (p *page) failure(r *lab.Result) string {
+	text, n := "", 0
 	for _, c := range r.Checks {
 		switch {
 		case c.Held:
-		case text != "":
-			more++
+			continue
 		case c.Kind == "invariant":
 			text = ": " + p.prose(c.Name)
 		default:
 			text = ": " + p.prose(c.Name) + " " + p.value(c.Actual) + ", expected " + p.value(c.Expected)
 		}
+		n++
 	}
-	if more > 0 {
-		text += ", and " + strconv.Itoa(more) + " more"
+	if n > 1 {
+		return ": " + strconv.Itoa(n) + " checks"
 	}
 	return text
 }

@@ -45,7 +45,9 @@ func writeTable(w io.Writer, d *lab.Document, o Options) error {
 		p.lesson(blocks[0].info)
 	}
 	p.summary(d, suite)
-	if !suite && len(blocks) == 1 && blocks[0].info.Next != "" {
+	// Whoever has something to mend is not sent on.
+	sound := d.Summary.NotAsExpected == 0 && d.Summary.Inconclusive == 0 && d.Summary.Skipped == 0
+	if !suite && sound && len(blocks) == 1 && blocks[0].info.Next != "" {
 		p.wrapped(plain, "", "next: retrylab run "+p.text(blocks[0].info.Next), 2)
 	}
 	if _, err := w.Write(p.buf.Bytes()); err != nil {
@@ -337,13 +339,29 @@ func (p *page) value(raw string) string {
 	return raw
 }
 
-// skipped lists what was not run.
+// fewSkips is how many skips of one reason are named one by one.
+const fewSkips = 5
+
+// skipped lists what was not run. Many of one reason are counted: a run that was cut short leaves
+// all the rest.
 func (p *page) skipped(d *lab.Document) {
 	if len(d.Skipped) == 0 {
 		return
 	}
 	p.gap()
+	byReason := map[string]int{}
 	for _, s := range d.Skipped {
+		byReason[s.Reason]++
+	}
+	for _, s := range d.Skipped {
+		n := byReason[s.Reason]
+		if n > fewSkips {
+			byReason[s.Reason] = 0 // told once
+			p.wrapped(plain, "skipped  ", count(n, "configuration")+": "+p.value(s.Reason), 9)
+		}
+		if n == 0 || n > fewSkips {
+			continue
+		}
 		name := p.text(s.Scenario)
 		if s.ID != "" {
 			name += ":" + p.text(s.ID)
