@@ -155,7 +155,7 @@ func (p *page) failure(r *lab.Result) string {
 		n++
 	}
 	if n > 1 {
-		return ": " + strconv.Itoa(n) + " checks"
+		return " (" + strconv.Itoa(n) + ")"
 	}
 	return text
 }

@@ -64,23 +64,28 @@ func (l *Lab) Run(ctx context.Context, t scenarios.Trial) lab.Observation {
 	if l.clock == Wall {
 		return l.onWall(ctx, t)
 	}
-	return l.onVirtual(ctx, t)
+	obs, _ := l.onVirtual(ctx, t)
+	return obs
 }
 
 // horizon is the scenario time after which a trial on the virtual clock is given up: far beyond
 // anything that a scenario can ask for, so what is still waiting then waits for ever.
 const horizon = 100_000 * time.Hour
 
-// onVirtual runs a trial in a bubble of its own.
-func (l *Lab) onVirtual(ctx context.Context, t scenarios.Trial) (obs lab.Observation) {
-	err := vtime.Bubble(func() {
+// onVirtual runs a trial in a bubble of its own. The error is [vtime.ErrNoBubble] where the
+// toolchain has no virtual clock; it stands in the observation too.
+func (l *Lab) onVirtual(ctx context.Context, t scenarios.Trial) (obs lab.Observation, err error) {
+	err = vtime.Bubble(func() {
 		clock := vtime.NewVirtual(calendar(t.Begin))
 		obs = l.trial(ctx, t, world{clock: clock, network: vtime.NewMemory(clock, t.Seed), horizon: horizon})
 	})
-	if err != nil {
-		obs.Broken, obs.Defect = err.Error(), true
+	if err == nil {
+		return obs, nil
 	}
-	return obs
+	obs.Broken = err.Error()
+	obs.Environment = errors.Is(err, vtime.ErrNoBubble)
+	obs.Defect = !obs.Environment
+	return obs, err
 }
 
 // calendar is the lab's date at scenario time zero. It is fixed: the same run gives the same

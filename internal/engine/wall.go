@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -43,7 +44,7 @@ func (l *Lab) Check(ctx context.Context, t scenarios.Trial) error {
 	if l.clock != Wall {
 		return nil
 	}
-	plan := l.onVirtual(ctx, t)
+	plan, _ := l.onVirtual(ctx, t)
 	if plan.Broken != "" {
 		return nil // it will say so itself when it runs
 	}
@@ -62,8 +63,11 @@ func (l *Lab) real(d time.Duration, speed float64) time.Duration {
 // it says which pairs of events decide and how far apart they are. The trial counts only if it
 // took place as planned; a machine that stumbles decides nothing.
 func (l *Lab) onWall(ctx context.Context, t scenarios.Trial) lab.Observation {
-	plan := l.onVirtual(ctx, t)
-	if plan.Broken != "" {
+	plan, err := l.onVirtual(ctx, t)
+	switch {
+	case errors.Is(err, vtime.ErrNoBubble):
+		return l.unplanned(ctx, t)
+	case plan.Broken != "":
 		return plan
 	}
 	pairs := deciding(t, plan)
@@ -85,11 +89,30 @@ func (l *Lab) onWall(ctx context.Context, t scenarios.Trial) lab.Observation {
 		obs.Broken = fmt.Sprintf("the machine stumbled in %d tries, the last at speed %g: %s", wallTries, speed*2, slipped)
 	case obs.Broken != "":
 	default:
-		if what := disagreement(t, plan, obs); what != "" {
-			obs.Broken, obs.Defect = "the clocks disagree: "+what, true
+		if what := disagreement(plan, obs); what != "" {
+			obs.Broken, obs.Defect = "the virtual and the wall clock disagree: "+what, true
 		}
 	}
 	return obs
+}
+
+// unplannedLimit is how long, in real time, a trial may take of which nobody knows how long it
+// will be.
+const unplannedLimit = 10 * time.Minute
+
+// unplanned runs a trial where there is no virtual clock to plan it: twice, the second time at
+// half the speed. Where chance decided, the two hardly come to the same.
+func (l *Lab) unplanned(ctx context.Context, t scenarios.Trial) lab.Observation {
+	limit := time.Duration(float64(unplannedLimit) * l.speed / 2)
+	first := l.once(ctx, t, l.speed, limit)
+	second := l.once(ctx, t, l.speed/2, limit)
+	if first.Broken != "" || second.Broken != "" {
+		return second
+	}
+	if what := disagreement(first, second); what != "" {
+		second.Broken = "without the virtual clock there is no plan, and two runs at different speeds differ: " + what
+	}
+	return second
 }
 
 // once runs a trial in real time. planned is when it settled on the virtual clock.
@@ -100,23 +123,23 @@ func (l *Lab) once(ctx context.Context, t scenarios.Trial, speed float64, planne
 	return l.trial(ctx, t, world{clock: clock, network: vtime.NewLoopback(), horizon: limit})
 }
 
-// disagreement says in which counts two trials differ that took place in the same order.
-func disagreement(t scenarios.Trial, plan, obs lab.Observation) string {
+// disagreement says in which counts two runs of a trial differ that took place in the same order.
+func disagreement(plan, obs lab.Observation) string {
 	for i, o := range plan.Outcomes {
 		if o.Belief != obs.Outcomes[i].Belief || o.Reason != obs.Outcomes[i].Reason {
-			return fmt.Sprintf("%s ends %s (%s) on the virtual clock, %s (%s) on the wall clock",
+			return fmt.Sprintf("%s ends %s (%s) in the one, %s (%s) in the other",
 				o.Operation, o.Belief, o.Reason, obs.Outcomes[i].Belief, obs.Outcomes[i].Reason)
 		}
 	}
 	want, seen := tally(plan), tally(obs)
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if want[name] != seen[name] {
-			return fmt.Sprintf("%s: %d on the virtual clock, %d on the wall clock", name, want[name], seen[name])
+			return fmt.Sprintf("%s: %d in the one, %d in the other", name, want[name], seen[name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
 		if _, ok := want[name]; !ok {
-			return fmt.Sprintf("%s: none on the virtual clock, %d on the wall clock", name, seen[name])
+			return fmt.Sprintf("%s: none in the one, %d in the other", name, seen[name])
 		}
 	}
 	return ""

@@ -1,0 +1,253 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"retrylab/caller"
+	"retrylab/caller/policy"
+	"retrylab/internal/lab"
+	"retrylab/internal/vtime"
+	"retrylab/scenarios"
+	"retrylab/slowserver"
+	"retrylab/slowserver/store/sqlite"
+)
+
+// rig is the machines of one trial: store, service, hops and caller, each built before what
+// depends on it.
+type rig struct {
+	trial   scenarios.Trial
+	world   world
+	life    context.Context // the trial's: ends when it is over, or has to be
+	journal *journal
+	group   *vtime.Group
+
+	store   *sqlite.Store
+	service *slowserver.Service
+	network *faultyNetwork
+	servers []*http.Server
+	chains  []*caller.Chain
+	caller  *caller.Caller
+	inside  atomic.Int64 // requests in a handler
+}
+
+// build starts the machines, from the server outwards.
+func (r *rig) build(obs *lab.Observation, template *sqlite.Template, name string) (err error) {
+	setup := r.trial.Setup
+	if r.store, err = template.Open(name, r.pause); err != nil {
+		return ground(err)
+	}
+	obs.Store = r.store.Info()
+	r.service, err = slowserver.New(r.life, slowserver.Config{
+		Processing: setup.Server.Processing, Guard: setup.Server.Guard, Faults: setup.Server.Faults,
+		CancelWhenGone: setup.Server.OnClientGone == "cancel",
+		OwnKeys:        setup.Caller.Key == "server",
+		Clock:          r.world.clock, Store: r.store, Record: r.journal.record, Pause: r.pause,
+	})
+	if err != nil {
+		return err
+	}
+	r.network = newFaultyNetwork(r.world.network, r.service, setup.Server)
+	targets := setup.Server.ReplicaNames()
+	for i, name := range targets {
+		if r.network.unreachable(name) {
+			continue // it has a name, and nobody listens
+		}
+		if err := r.serve(name, r.service.Replica(name, i+1)); err != nil {
+			return err
+		}
+	}
+	for i := len(setup.Hops) - 1; i >= 0; i-- {
+		spec := setup.Hops[i]
+		chain := caller.NewChain(r.sender(spec.Name, targets, spec.Timeouts, r.trial.HopLayers[i]))
+		if err := r.warm(chain); err != nil {
+			return err
+		}
+		if err := r.serve(spec.Name, &hop{spec: spec, chain: chain, life: r.life, record: r.journal.record}); err != nil {
+			return err
+		}
+		targets = []string{spec.Name}
+	}
+	from := setup.Caller
+	config := r.sender(from.Name, targets, from.Timeouts, r.trial.Layers)
+	config.Pool, config.Idle = from.Pool, max(from.Idle, config.Idle)
+	r.caller = caller.New(config, caller.Habits{
+		Method: from.Method, Body: from.Body, Key: from.Key, Changing: from.Content == "changing",
+		Amount: int64(setup.Amount), Concurrency: setup.Concurrency, Stagger: setup.Stagger,
+	}, r.group)
+	return r.warm(r.caller.Chain)
+}
+
+// pause is a moment derived from id. It keeps requests that one event wakes from acting in one
+// instant, which the machine does of itself where time is real.
+func (r *rig) pause(ctx context.Context, id string) error {
+	if !r.world.clock.Virtual() {
+		return nil
+	}
+	const least, span = 5 * time.Microsecond, 45 * time.Microsecond
+	return r.world.clock.Sleep(ctx, least+time.Duration(lab.Draw(r.trial.Seed, id, "pause")*float64(span)))
+}
+
+// sender is the configuration of a machine that sends to targets.
+func (r *rig) sender(name string, targets []string, t scenarios.Timeouts, layers []policy.Layer) caller.Config {
+	idle := 0
+	for _, l := range layers {
+		idle = max(idle, l.Idle)
+	}
+	return caller.Config{
+		Node: name, Seed: r.trial.Seed, Clock: r.world.clock, Network: r.network, Record: r.journal.record,
+		Targets: targets, Timeouts: caller.Timeouts(t), Layers: layers, Idle: idle,
+	}
+}
+
+func (r *rig) warm(chain *caller.Chain) error {
+	r.chains = append(r.chains, chain)
+	return chain.Warm(r.life)
+}
+
+// serve starts a machine that listens.
+func (r *rig) serve(name string, handler http.Handler) error {
+	l, err := r.world.network.Listen(name)
+	if err != nil {
+		return ground(fmt.Errorf("start %s: %w", name, err))
+	}
+	s := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			r.inside.Add(1)
+			defer r.inside.Add(-1)
+			defer r.group.Catch()
+			handler.ServeHTTP(w, req)
+		}),
+		BaseContext: func(net.Listener) context.Context { return r.life },
+		ErrorLog:    log.New(io.Discard, "", 0), // what goes wrong on a connection is an event
+	}
+	r.servers = append(r.servers, s)
+	r.group.Go(func() {
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			panic(fmt.Errorf("%s stopped: %w", name, err))
+		}
+	})
+	return nil
+}
+
+// operate performs the operations, and counts the effects of each by SQL when its caller is done.
+func (r *rig) operate(obs *lab.Observation) error {
+	clock, setup := r.world.clock, r.trial.Setup
+	obs.Outcomes = make([]lab.Outcome, setup.Operations)
+	counts := make([]error, setup.Operations)
+	var operations sync.WaitGroup
+	for i := range obs.Outcomes {
+		name := "op-" + strconv.Itoa(i+1)
+		obs.Outcomes[i].Operation = name
+		operations.Add(1)
+		r.group.Go(func() {
+			defer operations.Done()
+			start := time.Duration(i)*setup.Interval + caller.Offset(r.trial.Seed, name)
+			if clock.Sleep(r.life, start) != nil {
+				return
+			}
+			r.journal.record(lab.Event{Kind: lab.Start, Operation: name, Node: setup.Caller.Name})
+			out := r.caller.Place(r.life, name)
+			if r.life.Err() != nil {
+				return // ended by the lab, not by the operation: it has no outcome
+			}
+			out.Effects, counts[i] = r.store.Count(r.life, name)
+			r.journal.record(lab.Event{Kind: lab.Done, Operation: name, Node: setup.Caller.Name, Status: out.Status, Detail: string(out.Belief)})
+			obs.Outcomes[i] = out
+		})
+	}
+	operations.Wait()
+	return ground(errors.Join(counts...))
+}
+
+// settle waits until no connection can bring anything more. The pauses double: on the virtual
+// clock they cost nothing, and what they overshoot by is not counted.
+func (r *rig) settle(*lab.Observation) error {
+	clock, pause, quiet := r.world.clock, time.Millisecond, 0
+	for r.world.network.Busy() {
+		if quiet++; r.inside.Load() > 0 {
+			quiet = 0
+		}
+		if quiet > 1 {
+			// Nothing is on its way: what keeps the network busy are connections that were idle
+			// at the start and that nobody came to use.
+			for _, c := range r.chains {
+				c.Close()
+			}
+		}
+		if err := clock.Sleep(r.life, pause); err != nil {
+			return err
+		}
+		if clock.Virtual() || clock.Real(pause) < 5*time.Millisecond {
+			pause *= 2
+		}
+	}
+	return context.Cause(r.life)
+}
+
+// read takes down what was seen: the effects by SQL, the rest from where it happened.
+func (r *rig) read(obs *lab.Observation) (err error) {
+	if obs.Effects, err = r.store.Effects(r.life); err != nil {
+		return ground(err)
+	}
+	obs.Events = r.journal.sorted()
+	obs.Settled = obs.Events[len(obs.Events)-1].At
+	obs.Events = append(obs.Events, lab.Event{At: obs.Settled, Kind: lab.Settled})
+	obs.Overlap = r.service.Overlap()
+	server := r.trial.Setup.Server
+	for i, n := range r.service.Fired() {
+		obs.Faults = append(obs.Faults, lab.FaultCount{Name: server.Faults[i].Name(), Node: server.Name, Fired: n})
+	}
+	obs.Nodes = countNodes(r.trial, obs.Events)
+	return nil
+}
+
+// close takes the machines down and returns the panic of one of them, if there was one.
+func (r *rig) close() error {
+	for _, c := range r.chains {
+		c.Close()
+	}
+	for _, s := range r.servers {
+		s.Close()
+	}
+	r.world.network.Close()
+	err := r.group.Wait()
+	// Last: until then a handler may be in a transaction.
+	if r.store != nil {
+		err = errors.Join(err, r.store.Close())
+	}
+	return err
+}
+
+// countNodes counts what each machine sent and received, where it happened.
+func countNodes(t scenarios.Trial, events []lab.Event) []lab.Node {
+	nodes := []lab.Node{{Name: t.Setup.Caller.Name, Role: "caller"}}
+	for _, h := range t.Setup.Hops {
+		nodes = append(nodes, lab.Node{Name: h.Name, Role: "hop"})
+	}
+	for _, name := range t.Setup.Server.ReplicaNames() {
+		nodes = append(nodes, lab.Node{Name: name, Role: "server"})
+	}
+	index := map[string]*lab.Node{}
+	for i := range nodes {
+		index[nodes[i].Name] = &nodes[i]
+	}
+	for _, e := range events {
+		switch e.Kind {
+		case lab.Send:
+			index[e.Node].Sends++
+		case lab.Arrival:
+			index[e.Node].Arrivals++
+		}
+	}
+	return nodes
+}
