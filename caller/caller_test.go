@@ -116,8 +116,14 @@ func TestBeliefs(t *testing.T) {
 				diff(t, "outcome", lab.Outcome{
 					Operation: "op-1", Belief: tt.belief, Reason: tt.reason, Status: tt.status, Order: tt.order,
 				}, out)
+				last := "" // the send that brought the answer
+				for _, e := range b.events {
+					if e.Kind == lab.Reply {
+						last = e.Send
+					}
+				}
 				told := slices.ContainsFunc(b.events, func(e lab.Event) bool {
-					return e.Kind == lab.Told && e.Status == tt.status && e.Order == tt.order && e.Send == "op-1" && e.Node == "caller"
+					return e.Kind == lab.Told && e.Status == tt.status && e.Order == tt.order && e.Send == last && e.Node == "caller"
 				})
 				diff(t, "told", tt.belief == lab.OK, told)
 			})

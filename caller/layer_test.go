@@ -48,7 +48,7 @@ func TestLayers(t *testing.T) {
 			script: func(x *exchange) { x.reply(503+(x.number-1)*-302, created(1)) }, reason: "201",
 			events: []string{
 				"0s send retry.1 to i1", "0s reply retry.1 503", "0s retry retry.1 in 0s",
-				"0s send retry.2 to i1", "0s reply retry.2 201", "0s told 201",
+				"0s send retry.2 to i1", "0s reply retry.2 201", "0s told retry.2 201",
 			},
 		},
 		{
