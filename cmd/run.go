@@ -183,6 +183,9 @@ func (f *runFlags) check(cmd *cobra.Command) (report.Format, error) {
 	}
 	o := &f.options
 	o.Plan.Seed = f.seed
+	if !cmd.Flags().Changed("seed") && !cmd.Flags().Changed("repeat") {
+		o.Repeat = 0 // a scenario may name its own seeds
+	}
 	o.Lenient = f.lenient == "pass"
 	switch {
 	case !slices.Contains(inconclusives, f.lenient):
@@ -195,7 +198,7 @@ func (f *runFlags) check(cmd *cobra.Command) (report.Format, error) {
 		return format, usagef("the virtual clock takes no time at all; add --clock wall", "--speed is for the wall clock")
 	case !(o.Speed >= 0.001 && o.Speed <= 100_000):
 		return format, usagef("for example --speed 20", "--speed must be between 0.001 and 100000, not %g", o.Speed)
-	case o.Repeat < 1 || o.Repeat > 10_000:
+	case o.Repeat < 0 || o.Repeat > 10_000 || o.Repeat == 0 && cmd.Flags().Changed("repeat"):
 		return format, usagef("", "--repeat must be between 1 and 10000, not %d", o.Repeat)
 	case o.Jobs < 0 || o.Jobs > 1024:
 		return format, usagef("", "--jobs must be between 1 and 1024, not %d", o.Jobs)

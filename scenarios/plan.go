@@ -29,6 +29,7 @@ const (
 	maxLayers      = 8
 	maxReplicas    = 32
 	maxVariants    = 200
+	maxSeeds       = 100
 )
 
 // Families lists the families of scenarios in the order of a course.
@@ -57,7 +58,7 @@ func Parse(name string, data []byte) (*Scenario, error) {
 	}
 	s := &Scenario{
 		Name: f.Name, Title: f.Title, Family: f.Family, Lesson: f.Lesson,
-		Tags: f.Tags, Needs: f.Needs, Clocks: f.Clocks,
+		Tags: f.Tags, Needs: f.Needs, Clocks: f.Clocks, Seeds: f.Seeds,
 		Next: f.Next, Currency: f.Currency, Begin: f.Begin, Sources: f.Sources,
 		File: name, Source: data, tree: root,
 	}
@@ -102,6 +103,14 @@ func (s *Scenario) check(f file) error {
 			if r, _ := RuleAt(path); !slices.Contains(r.Words, word) {
 				return fail(path, fmt.Sprintf("unknown %s %s", list.what, quote(word)), suggest(word, r.Words))
 			}
+		}
+	}
+	if len(s.Seeds) > maxSeeds {
+		return fail(fmt.Sprintf("seeds[%d]", maxSeeds), fmt.Sprintf("more than %d seeds", maxSeeds), "`retrylab run --repeat` runs more")
+	}
+	for i, seed := range s.Seeds {
+		if slices.Contains(s.Seeds[:i], seed) {
+			return fail(fmt.Sprintf("seeds[%d]", i), fmt.Sprintf("the seed %d stands twice", seed), "")
 		}
 	}
 	if s.Begin != "" {

@@ -121,6 +121,7 @@ type header struct {
 	Tags     []string `yaml:"tags" doc:"for run --tag"`
 	Needs    []string `yaml:"needs" doc:"stores without which it shows nothing"`
 	Clocks   []string `yaml:"clocks" doc:"clocks it can run on: virtual, wall; both when absent"`
+	Seeds    []int    `yaml:"seeds" doc:"seeds that each configuration is run with, unless --seed or --repeat says otherwise; 1 when absent"`
 	Next     string   `yaml:"next" doc:"the scenario to try after this one"`
 	Currency string   `yaml:"currency" doc:"symbol before amounts; amounts are shown when it is given"`
 	Begin    string   `yaml:"begin" doc:"time of day at scenario time zero, as 14:08:33.512"`
@@ -149,6 +150,7 @@ type file struct {
 type Scenario struct {
 	Name, Title, Family, Lesson string
 	Tags, Needs, Clocks         []string
+	Seeds                       []int
 	Next, Currency, Begin       string
 	Sources                     []string
 

@@ -40,7 +40,7 @@ const wallJobs = 8
 type Options struct {
 	Plan      scenarios.Options // Seed is the first of them
 	Only      map[string]string // the one configuration of a scenario, by its name
-	Repeat    int               // seeds Seed … Seed+Repeat-1; 0 is 1
+	Repeat    int               // seeds Seed … Seed+Repeat-1; 0 is one, or those that a scenario names
 	Clock     string            // engine.Virtual or engine.Wall
 	Speed     float64           // wall clock only
 	Jobs      int               // trials side by side; 0 chooses
@@ -69,7 +69,6 @@ type job struct {
 // Run takes the scenarios through the pipeline. The error is about what was asked for, or about
 // the environment; whatever a trial comes to stands in the document.
 func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Document, error) {
-	o.Repeat = max(1, o.Repeat)
 	doc := newDocument(list, o)
 	jobs, err := plan(list, o, doc)
 	if err != nil {
@@ -147,9 +146,9 @@ func plan(list []*scenarios.Scenario, o Options, doc *lab.Document) ([]job, erro
 			doc.Skipped = append(doc.Skipped, lab.Skip{Scenario: s.Name, ID: o.Only[s.Name], Reason: reason})
 			continue
 		}
-		for n := range o.Repeat {
+		for _, seed := range seeds(s, o) {
 			p := o.Plan
-			p.Seed += int64(n)
+			p.Seed = seed
 			p.Only = o.Only[s.Name]
 			trials, err := s.Plan(p)
 			if err != nil {
@@ -168,6 +167,21 @@ func plan(list []*scenarios.Scenario, o Options, doc *lab.Document) ([]job, erro
 		return list[a.scenario].Position(a.trial.ID) - list[b.scenario].Position(b.trial.ID)
 	})
 	return jobs, nil
+}
+
+// seeds lists the seeds that a scenario is run with.
+func seeds(s *scenarios.Scenario, o Options) []int64 {
+	var out []int64
+	if o.Repeat == 0 && len(s.Seeds) > 0 {
+		for _, seed := range s.Seeds {
+			out = append(out, int64(seed))
+		}
+		return out
+	}
+	for n := range max(1, o.Repeat) {
+		out = append(out, o.Plan.Seed+int64(n))
+	}
+	return out
 }
 
 // unfit says why a scenario cannot be run as asked, or "".
