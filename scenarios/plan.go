@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"retrylab/caller/policy"
 	"retrylab/caller/preset"
@@ -59,7 +60,7 @@ func Parse(name string, data []byte) (*Scenario, error) {
 	s := &Scenario{
 		Name: f.Name, Title: f.Title, Family: f.Family, Lesson: f.Lesson,
 		Tags: f.Tags, Needs: f.Needs, Clocks: f.Clocks, Seeds: f.Seeds,
-		Next: f.Next, Currency: f.Currency, Begin: f.Begin, Sources: f.Sources,
+		Next: f.Next, Focus: f.Focus, Remedy: f.Remedy, Currency: f.Currency, Begin: f.Begin, Sources: f.Sources,
 		File: name, Source: data, tree: root,
 	}
 	if err := s.check(f); err != nil {
@@ -105,6 +106,12 @@ func (s *Scenario) check(f file) error {
 			}
 		}
 	}
+	switch {
+	case s.Next != "" && !slugPattern.MatchString(s.Next):
+		return fail("next", fmt.Sprintf("%s is no name of a scenario", quote(s.Next)), "lower-case letters, digits and hyphens")
+	case len([]rune(s.Currency)) > 8 || strings.ContainsFunc(s.Currency, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return fail("currency", "a currency is at most 8 printable characters", "a symbol such as € or USD")
+	}
 	if len(s.Seeds) > maxSeeds {
 		return fail(fmt.Sprintf("seeds[%d]", maxSeeds), fmt.Sprintf("more than %d seeds", maxSeeds), "`retrylab run --repeat` runs more")
 	}
@@ -120,7 +127,7 @@ func (s *Scenario) check(f file) error {
 	}
 	if len(f.Variants) == 0 {
 		s.Variants = []Variant{{Name: "as written", ID: "as-written", at: s.tree.at}}
-		return nil
+		return s.checkRoles()
 	}
 	seen := map[string]bool{}
 	for i, v := range f.Variants {
@@ -150,6 +157,23 @@ func (s *Scenario) check(f file) error {
 		}
 		s.Variants = append(s.Variants, variant)
 	}
+	return s.checkRoles()
+}
+
+// checkRoles looks whether the configurations that the file speaks of are there.
+func (s *Scenario) checkRoles() error {
+	var ids []string
+	for _, v := range s.Variants {
+		ids = append(ids, v.ID)
+	}
+	for _, role := range []struct{ key, id string }{{"focus", s.Focus}, {"remedy", s.Remedy}} {
+		if role.id != "" && !slices.Contains(ids, role.id) {
+			return &Error{
+				At: find(s.tree, role.key), Source: s.Source,
+				What: fmt.Sprintf("there is no configuration %s", quote(role.id)), Hint: suggest(role.id, ids),
+			}
+		}
+	}
 	return nil
 }
 
@@ -158,8 +182,9 @@ func oneLine(s string) bool {
 	return len([]rune(s)) <= 120 && !strings.ContainsAny(s, "\r\n")
 }
 
-// BeginLayout is how a scenario writes the time of day of its beginning.
-const BeginLayout = "15:04:05.000"
+// BeginLayout is how a scenario writes the time of day of its beginning, with or without a fraction
+// of a second.
+const BeginLayout = "15:04:05"
 
 var notSlug = regexp.MustCompile(`[^a-z0-9]+`)
 

@@ -122,8 +122,10 @@ type header struct {
 	Needs    []string `yaml:"needs" doc:"stores without which it shows nothing"`
 	Clocks   []string `yaml:"clocks" doc:"clocks it can run on: virtual, wall; both when absent"`
 	Seeds    []int    `yaml:"seeds" doc:"seeds that each configuration is run with, unless --seed or --repeat says otherwise; 1 when absent"`
-	Next     string   `yaml:"next" doc:"the scenario to try after this one"`
-	Currency string   `yaml:"currency" doc:"symbol before amounts; amounts are shown when it is given"`
+	Next     string   `yaml:"next" doc:"the name of the scenario to try after this one"`
+	Focus    string   `yaml:"focus" doc:"id of the configuration that is drawn and spoken of; the most harmful one when absent"`
+	Remedy   string   `yaml:"remedy" doc:"id of the configuration that is held against it; none when absent"`
+	Currency string   `yaml:"currency" doc:"symbol before amounts, at most 8 characters; amounts are shown when it is given"`
 	Begin    string   `yaml:"begin" doc:"time of day at scenario time zero, as 14:08:33.512"`
 	Sources  []string `yaml:"sources" doc:"where its facts come from"`
 }
@@ -151,7 +153,8 @@ type Scenario struct {
 	Name, Title, Family, Lesson string
 	Tags, Needs, Clocks         []string
 	Seeds                       []int
-	Next, Currency, Begin       string
+	Next, Focus, Remedy         string
+	Currency, Begin             string
 	Sources                     []string
 
 	File     string // as given on the command line, or scenarios/name.yaml for a built-in one

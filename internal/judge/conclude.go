@@ -6,8 +6,8 @@ import (
 	"retrylab/internal/lab"
 )
 
-// Focus returns the id of the configuration whose picture says most: the one with the most
-// effects too many, else the one where an effect was lost or came late, else the first.
+// Focus returns the id of the configuration whose picture says most: the one with the most harm,
+// else the one with the most effects that came late, else the first.
 func Focus(results []lab.Result) string {
 	best, score := "", -1
 	for _, r := range results {
@@ -18,75 +18,46 @@ func Focus(results []lab.Result) string {
 	return best
 }
 
-// Conclude says in a sentence or two what a scenario's numbers came to. It speaks of what was
-// measured, held or not.
-func Conclude(results []lab.Result, currency string) string {
-	if len(results) == 0 {
-		return ""
-	}
-	var worst, fixed *lab.Result
-	for i := range results {
-		r := &results[i]
-		if r.Verdict == lab.Inconclusive {
-			continue
-		}
-		if worst == nil || harm(r.Counts) > harm(worst.Counts) {
-			worst = r
-		}
-	}
-	if worst == nil {
+// Conclude says in a sentence or two what the configuration called focus came to, and the one
+// called remedy, where there is one. It speaks of what was measured, held or not.
+func Conclude(results []lab.Result, focus, remedy, currency string) string {
+	r := conclusive(results, focus)
+	if r == nil {
 		return "Nothing was shown: no configuration came to a conclusion."
 	}
-	if harm(worst.Counts) == 0 {
-		return arrivals(results)
-	}
-	for i := range results {
-		r := &results[i]
-		if r.Verdict != lab.Inconclusive && harm(r.Counts) == 0 && r.Counts.Effects == r.Counts.Wanted && protected(*r) {
-			fixed = r
-			break
+	text := incident(r, currency)
+	if cure := conclusive(results, remedy); cure != nil {
+		if harm(r.Counts) > 0 {
+			text += fmt.Sprintf(" %s in %q.", right(cure.Counts, currency), cure.Configuration)
+		} else {
+			text += fmt.Sprintf(" %d in %q.", cure.Counts.Arrivals, cure.Configuration)
 		}
-	}
-	text := fmt.Sprintf("%s in %q", damage(worst.Counts, currency), worst.Configuration)
-	if worst.Verdict == lab.AsExpected {
-		text += ": the incident is reproduced"
-	}
-	text += "."
-	if fixed != nil {
-		text += fmt.Sprintf(" %s in %q.", right(fixed.Counts, currency), fixed.Configuration)
 	}
 	return text
 }
 
-// arrivals says how much was sent where no effect came of it that should not have.
-func arrivals(results []lab.Result) string {
-	most, least := &results[0], &results[0]
+// conclusive returns the first conclusive result of a configuration, nil without one.
+func conclusive(results []lab.Result, id string) *lab.Result {
 	for i := range results {
-		if results[i].Counts.Arrivals > most.Counts.Arrivals {
-			most = &results[i]
-		}
-		if results[i].Counts.Arrivals < least.Counts.Arrivals {
-			least = &results[i]
+		if results[i].ID == id && results[i].Verdict != lab.Inconclusive {
+			return &results[i]
 		}
 	}
-	if most.Amplification <= 1 {
-		return fmt.Sprintf("No intent was done twice, and none was lost, in %s.", all(len(results)))
-	}
-	text := fmt.Sprintf("%s arrived for %s in %q.", plural(most.Counts.Arrivals, "request"), plural(most.Counts.Wanted, "intent"), most.Configuration)
-	if least.Counts.Arrivals < most.Counts.Arrivals {
-		text += fmt.Sprintf(" %d in %q.", least.Counts.Arrivals, least.Configuration)
-	}
-	return text
+	return nil
 }
 
-// protected reports whether a configuration claims to be a fix: an invariant stands on it.
-func protected(r lab.Result) bool {
-	for _, c := range r.Checks {
-		if c.Kind == "invariant" {
-			return c.Held
+func incident(r *lab.Result, currency string) string {
+	if harm(r.Counts) > 0 {
+		text := fmt.Sprintf("%s in %q", damage(r.Counts, currency), r.Configuration)
+		if r.Verdict == lab.AsExpected {
+			text += ": the incident is reproduced"
 		}
+		return text + "."
 	}
-	return false
+	if r.Counts.Arrivals > r.Counts.Wanted {
+		return fmt.Sprintf("%s arrived for %s in %q.", plural(r.Counts.Arrivals, "request"), plural(r.Counts.Wanted, "intent"), r.Configuration)
+	}
+	return fmt.Sprintf("%s for %s in %q.", plural(r.Counts.Effects, "order"), plural(r.Counts.Wanted, "intent"), r.Configuration)
 }
 
 // harm orders counts by how bad they are for the one whose intents they are: what was done twice
@@ -124,11 +95,4 @@ func plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-func all(n int) string {
-	if n == 1 {
-		return "the one configuration"
-	}
-	return fmt.Sprintf("all %d configurations", n)
 }

@@ -232,35 +232,36 @@ func TestPlace(t *testing.T) {
 
 func TestConclude(t *testing.T) {
 	t.Parallel()
-	row := func(name string, verdict lab.Verdict, c lab.Counts, invariant bool) lab.Result {
-		r := lab.Result{Configuration: name, ID: name, Verdict: verdict, Counts: c}
-		if invariant {
-			r.Checks = []lab.Check{{Kind: "invariant", Held: true}}
-		}
-		return r
+	row := func(id string, verdict lab.Verdict, c lab.Counts) lab.Result {
+		return lab.Result{Configuration: id, ID: id, Verdict: verdict, Counts: c}
 	}
-	three := lab.Counts{Wanted: 1, Effects: 3, Duplicates: 2, Amount: 15000}
-	one := lab.Counts{Wanted: 1, Effects: 1, Amount: 5000}
+	three := lab.Counts{Wanted: 1, Arrivals: 3, Effects: 3, Duplicates: 2, Amount: 15000}
+	one := lab.Counts{Wanted: 1, Arrivals: 3, Effects: 1, Amount: 5000}
+	lost := lab.Counts{Wanted: 2, Arrivals: 2, Effects: 1, Lost: 1}
 	for _, test := range []struct {
-		name     string
-		results  []lab.Result
-		currency string
-		want     string
+		name          string
+		results       []lab.Result
+		focus, remedy string
+		currency      string
+		want          string
 	}{
-		{"reproduced and fixed", []lab.Result{row("plain", lab.AsExpected, one, false), row("retry", lab.AsExpected, three, false), row("fix", lab.AsExpected, one, true)}, "",
-			`3 orders for 1 intent in "retry": the incident is reproduced. 1 order in "fix".`},
-		{"amounts", []lab.Result{row("retry", lab.AsExpected, three, false), row("fix", lab.AsExpected, one, true)}, "₹",
-			`₹150 instead of ₹50 in "retry": the incident is reproduced. ₹50 in "fix".`},
-		{"not as expected is not reproduced", []lab.Result{row("retry", lab.NotAsExpected, three, false)}, "", `3 orders for 1 intent in "retry".`},
-		{"nothing conclusive", []lab.Result{row("retry", lab.Inconclusive, three, false)}, "", `Nothing was shown: no configuration came to a conclusion.`},
-		{"a loss", []lab.Result{row("trust", lab.AsExpected, lab.Counts{Wanted: 2, Effects: 1, Lost: 1}, false)}, "", `1 intent believed done without an order in "trust": the incident is reproduced.`},
-		{"all well", []lab.Result{row("fix", lab.AsExpected, one, true)}, "", `No intent was done twice, and none was lost, in the one configuration.`},
-		{"only arrivals", []lab.Result{
-			{Configuration: "three layers", Counts: lab.Counts{Wanted: 1, Arrivals: 64}, Amplification: 64, Verdict: lab.AsExpected},
-			{Configuration: "one layer", Counts: lab.Counts{Wanted: 1, Arrivals: 4}, Amplification: 4, Verdict: lab.AsExpected},
-		}, "", `64 requests arrived for 1 intent in "three layers". 4 in "one layer".`},
+		{"reproduced and mended", []lab.Result{row("retry", lab.AsExpected, three), row("key", lab.AsExpected, one)}, "retry", "key", "",
+			`3 orders for 1 intent in "retry": the incident is reproduced. 1 order in "key".`},
+		{"no remedy is named", []lab.Result{row("retry", lab.AsExpected, three), row("key", lab.AsExpected, one)}, "retry", "", "",
+			`3 orders for 1 intent in "retry": the incident is reproduced.`},
+		{"amounts", []lab.Result{row("retry", lab.AsExpected, three), row("key", lab.AsExpected, one)}, "retry", "key", "₹",
+			`₹150 instead of ₹50 in "retry": the incident is reproduced. ₹50 in "key".`},
+		{"not as expected is not reproduced", []lab.Result{row("retry", lab.NotAsExpected, three)}, "retry", "", "", `3 orders for 1 intent in "retry".`},
+		{"inconclusive", []lab.Result{row("retry", lab.Inconclusive, three)}, "retry", "", "", `Nothing was shown: no configuration came to a conclusion.`},
+		{"the remedy is inconclusive", []lab.Result{row("retry", lab.AsExpected, three), row("key", lab.Inconclusive, one)}, "retry", "key", "",
+			`3 orders for 1 intent in "retry": the incident is reproduced.`},
+		{"a loss", []lab.Result{row("trust", lab.AsExpected, lost)}, "trust", "", "", `1 intent believed done without an order in "trust": the incident is reproduced.`},
+		{"only arrivals", []lab.Result{row("three", lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 64}), row("one", lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 4})}, "three", "one", "",
+			`64 requests arrived for 1 intent in "three". 4 in "one".`},
+		{"nothing happened", []lab.Result{row("dark", lab.AsExpected, lab.Counts{Wanted: 1})}, "dark", "", "", `0 orders for 1 intent in "dark".`},
+		{"all well", []lab.Result{row("key", lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 1, Effects: 1})}, "key", "", "", `1 order for 1 intent in "key".`},
 	} {
-		if got := Conclude(test.results, test.currency); got != test.want {
+		if got := Conclude(test.results, test.focus, test.remedy, test.currency); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}

@@ -319,10 +319,14 @@ func finish(doc *lab.Document, list []*scenarios.Scenario, jobs []job, results [
 			continue
 		}
 		doc.Results = append(doc.Results, own...)
+		focus := s.Focus
+		if !slices.ContainsFunc(own, func(r lab.Result) bool { return r.ID == focus }) {
+			focus = judge.Focus(own)
+		}
 		doc.Scenarios = append(doc.Scenarios, lab.ScenarioInfo{
 			Name: s.Name, Title: s.Title, Family: s.Family, Lesson: s.Lesson, Next: s.Next,
 			Currency: s.Currency, Begin: s.Begin,
-			Shown: judge.Conclude(own, s.Currency), Baseline: own[0].ID, Focus: judge.Focus(own),
+			Shown: judge.Conclude(own, focus, s.Remedy, s.Currency), Baseline: own[0].ID, Focus: focus,
 		})
 	}
 	for _, r := range doc.Results {
