@@ -149,7 +149,7 @@ func (a *app) exitCodesTopic() *cobra.Command {
 		{suite.ExitInconclusive, "inconclusive: a fault never fired, or the machine stumbled"},
 		{suite.ExitTimeLimit, "--time-limit spent; what was complete is reported"},
 		{suite.ExitInternal, "internal error: a defect of retrylab"},
-		{suite.ExitInterrupted, "interrupted; what was complete is reported (143 when terminated)"},
+		{suite.ExitInterrupted, "interrupted; what was complete is reported (143 when terminated, 129 when its terminal is gone)"},
 	}
 	var b strings.Builder
 	b.WriteString("Exit codes, the worst of all trials (70 before 3, 5, 1, 4, 0):\n\n")

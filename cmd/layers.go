@@ -170,12 +170,15 @@ func (a *app) cell(ctx context.Context, layer, name string) error {
 	}
 	trial, err := cell.Trial(scenarios.Slug(name), play)
 	if err != nil {
-		return err
+		return usagef("", "%v", err)
 	}
 	a.interrupts.running.Store(true)
 	obs, err := cell.Play(ctx, trial)
-	if err != nil {
+	switch {
+	case err != nil && obs.Defect:
 		return err
+	case err != nil:
+		return usagef("`retrylab layers "+layer+"` says what it does", "%v", err)
 	}
 	say(a.stdout, "%d", cell.Requests(obs))
 	return nil

@@ -68,9 +68,6 @@ func (a *app) main(args []string) (code int) {
 		a.complain(err)
 		return exitCode(err)
 	}
-	if a.code == suite.ExitInterrupted {
-		return in.code()
-	}
 	return a.code
 }
 

@@ -161,6 +161,9 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
+	if doc.ExitCode == suite.ExitInterrupted {
+		doc.ExitCode = a.interrupts.code()
+	}
 	o := a.look.options(out.Writer)
 	o.Timeline, o.Rows, o.Wide = f.timeline, f.rows, f.wide
 	if err := format.Write(out, doc, o); err != nil {
@@ -174,7 +177,12 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 }
 
 func (f *runFlags) check(cmd *cobra.Command) (report.Format, error) {
-	if f.json {
+	switch {
+	case f.json && cmd.Flags().Changed("format") && f.format != "json":
+		return report.Format{}, usagef("one of the two will do", "--json and --format %s", f.format)
+	case cmd.Flags().Changed("output") && f.output == "":
+		return report.Format{}, usagef("- is standard output", "--output names no file")
+	case f.json:
 		f.format = "json"
 	}
 	format, ok := report.Find(f.format)

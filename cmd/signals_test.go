@@ -50,7 +50,7 @@ func TestSignals(t *testing.T) {
 			if len(doc.Results) != 1 || doc.Results[0].ID != "quick" || doc.Results[0].Verdict != lab.AsExpected {
 				t.Errorf("the results are %+v", doc.Results)
 			}
-			if doc.ExitCode != 130 || !doc.Run.Interrupted {
+			if doc.ExitCode != c.code || !doc.Run.Interrupted {
 				t.Errorf("the document says %d, interrupted %v", doc.ExitCode, doc.Run.Interrupted)
 			}
 		})

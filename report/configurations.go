@@ -57,6 +57,13 @@ func (p *page) cells(b *block) []field {
 	verdict := field{column: column{head: "VERDICT"}, soft: 16, tall: tallest}
 	for _, r := range b.results {
 		name.add(b.name(p.setting, r))
+		if r.Uncounted {
+			for _, f := range []*field{&sent, &arrived, &orders, &atEnd, &ampl, &amount, &belief} {
+				f.add("-")
+			}
+			verdict.add(p.verdict(r))
+			continue
+		}
 		s, a := p.chain(r)
 		sent.add(s)
 		arrived.add(a)

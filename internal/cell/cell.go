@@ -25,7 +25,7 @@ func Trial(name string, p preset.Play) (scenarios.Trial, error) {
 		Operations: 1, Concurrency: 1, Amount: 5000,
 		Caller: scenarios.Caller{
 			Method: p.Method, Body: p.Body, Layers: p.Layers,
-			Timeouts: scenarios.Timeouts{Connect: p.ReadTimeout, Read: p.ReadTimeout},
+			Timeouts: scenarios.Timeouts{Connect: preset.DefaultReadTimeout, Read: p.ReadTimeout},
 		},
 		Server: scenarios.Server{Replicas: max(1, p.Servers, p.Addresses)},
 	}
@@ -41,7 +41,7 @@ func Trial(name string, p preset.Play) (scenarios.Trial, error) {
 	default:
 		f, ok := faults[p.Trigger]
 		if !ok {
-			return scenarios.Trial{}, fmt.Errorf("no server can be made to fail with %s", p.Trigger)
+			return scenarios.Trial{}, fmt.Errorf("no server can bring about %s", p.Trigger)
 		}
 		s.Server.Faults = []fault.Settings{f}
 	}
@@ -60,10 +60,10 @@ func Trial(name string, p preset.Play) (scenarios.Trial, error) {
 	}
 	s.Hops = []scenarios.Hop{{
 		Name: "nginx", Kind: "nginx", Layers: []policy.Settings{layer},
-		Timeouts: scenarios.Timeouts{Connect: p.ReadTimeout, Read: p.ReadTimeout},
+		Timeouts: scenarios.Timeouts{Connect: preset.DefaultReadTimeout, Read: p.ReadTimeout},
 	}}
 	// The client in front is patient, unless it is to be the first who gives up.
-	s.Caller.Timeouts.Read = 2 * slow * p.ReadTimeout
+	s.Caller.Timeouts.Read = 2 * slow * max(p.ReadTimeout, preset.DefaultReadTimeout)
 	if p.CallerGivesUpFirst {
 		s.Caller.Timeouts.Read = p.ReadTimeout / 2
 	}

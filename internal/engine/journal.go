@@ -12,7 +12,7 @@ import (
 )
 
 // maxEvents bounds what one trial may record. A scenario file is untrusted: layers multiply.
-const maxEvents = 300_000
+const maxEvents = 150_000
 
 // journal collects the events of a trial.
 type journal struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"retrylab/internal/lab"
@@ -41,7 +42,8 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 	defer func() {
 		stop(nil)
 		if err := r.close(); err != nil {
-			obs.Broken, obs.Defect = err.Error(), true
+			obs.Broken, obs.Environment = err.Error(), exhausted(err)
+			obs.Defect = !obs.Environment
 		}
 	}()
 	obs.Exact = w.clock.Virtual()
@@ -53,6 +55,9 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 	} {
 		if err := step(&obs); err != nil {
 			obs.Events = r.journal.sorted()
+			if context.Cause(life) == errTooMuch {
+				obs.Events = nil // nobody reads so many, and other trials need the memory
+			}
 			obs.Broken = err.Error()
 			// What fails after the end of the trial's life fails because of that.
 			if life.Err() != nil {
@@ -64,6 +69,16 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 		}
 	}
 	return obs
+}
+
+// exhausted reports whether an error comes from a machine that has no more of what a trial needs.
+func exhausted(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // groundError is about what the lab stands on: the database, the ports.

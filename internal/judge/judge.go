@@ -21,7 +21,7 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 		Scenario: t.Scenario, Configuration: t.Configuration, ID: t.ID, Seed: t.Seed,
 		Counts: count(t, obs), SettledMs: lab.Millis(obs.Settled),
 		Nodes: obs.Nodes, Orders: obs.Effects, Events: obs.Events, Defect: obs.Defect, Environment: obs.Environment,
-		Checks: []lab.Check{}, Reasons: []string{},
+		Checks: []lab.Check{}, Reasons: []string{}, Uncounted: len(obs.Nodes) == 0,
 	}
 	r.Amplification = math.Round(float64(r.Counts.Arrivals)/float64(r.Counts.Operations)*1000) / 1000
 	for _, o := range obs.Outcomes {

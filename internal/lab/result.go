@@ -74,7 +74,8 @@ type Result struct {
 	ID            string   `json:"id"`
 	Seed          int64    `json:"seed"`
 	Counts        Counts   `json:"counts"`
-	Amplification float64  `json:"amplification"` // arrivals ÷ operations
+	Uncounted     bool     `json:"uncounted,omitempty"` // the trial broke before anything was counted: the zeros mean nothing
+	Amplification float64  `json:"amplification"`       // arrivals ÷ operations
 	Beliefs       Beliefs  `json:"beliefs"`
 	Reasons       []string `json:"belief_reasons"` // one per operation, in order: "read timeout", "201", …
 	CallerDoneMs  int64    `json:"caller_done_ms"`

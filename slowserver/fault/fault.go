@@ -132,6 +132,9 @@ func (s Settings) Check() *Problem {
 			return &Problem{"do", fmt.Sprintf("the fault %s needs the key %q", s.Do, name), ""}
 		}
 	}
+	if strings.ContainsFunc(s.RetryAfter, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return &Problem{"retry-after", "a header holds printable ASCII characters only", ""}
+	}
 	if s.Do == "status" && (s.Status < 400 || s.Status > 599) {
 		return &Problem{"status", fmt.Sprintf("%d is no error status", s.Status), "400 to 599"}
 	}
