@@ -41,11 +41,6 @@ func (a *app) describe(s *scenarios.Scenario, base scenarios.Trial) error {
 		say(a.stdout, "%s", fold(s.Title, wide, ""))
 	}
 	say(a.stdout, "")
-	for _, paragraph := range strings.Split(strings.TrimSpace(s.Lesson), "\n\n") {
-		if paragraph != "" {
-			say(a.stdout, "%s\n", fold(paragraph, wide, ""))
-		}
-	}
 	say(a.stdout, "The chain\n%s\n", fold(chain(base), wide, "  "))
 
 	say(a.stdout, "The configurations: how many orders will there be?")
@@ -63,6 +58,9 @@ func (a *app) describe(s *scenarios.Scenario, base scenarios.Trial) error {
 		if len(changes) == 0 {
 			changes = []string{indent + "as the chain says"}
 		}
+		if scenarios.Slug(v.Name) != v.ID { // else the id says it
+			changes = slices.Insert(changes, 0, fold(v.Name, wide, indent))
+		}
 		id := "  " + v.ID
 		if len(id)+2 > column {
 			say(a.stdout, "%s", id)
@@ -70,6 +68,15 @@ func (a *app) describe(s *scenarios.Scenario, base scenarios.Trial) error {
 		}
 		text := strings.Join(changes, "\n")
 		say(a.stdout, "%s", id+text[len(id):])
+	}
+	if lesson := strings.TrimSpace(s.Lesson); lesson != "" {
+		say(a.stdout, "\nThe lesson, which tells what comes out")
+		for i, paragraph := range strings.Split(lesson, "\n\n") {
+			if i > 0 {
+				say(a.stdout, "")
+			}
+			say(a.stdout, "%s", fold(paragraph, wide, "  "))
+		}
 	}
 	if len(s.Sources) > 0 {
 		say(a.stdout, "\nWhere the facts come from")

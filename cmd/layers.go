@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -73,13 +74,20 @@ func unknownLayer(name string) error {
 
 func (a *app) layers() error {
 	wide := min(width(a.stdout), 100)
-	for _, p := range preset.All {
-		say(a.stdout, "%-18s %s", p.Name, or(p.Entry, "generic"))
-		say(a.stdout, "%s", fold(p.Counts, wide, strings.Repeat(" ", 19)))
+	indent := strings.Repeat(" ", 19)
+	entry := func(name, id, title, counts string) {
+		lines := fold(title, wide, indent) + "\n" + fold(counts, wide, indent)
+		if id != "" {
+			lines += "\n" + fold("id: "+id, wide, indent)
+		}
+		say(a.stdout, "%-19s%s", name, strings.TrimPrefix(lines, indent))
 	}
+	for _, p := range preset.All {
+		entry(p.Name, p.Entry, p.Title, p.Counts)
+	}
+	say(a.stdout, "\nStacks of them, for --cell alone:")
 	for _, s := range preset.Stacks {
-		say(a.stdout, "%-18s %s", s.Name, s.Entry)
-		say(a.stdout, "%s", fold(strings.Join(s.Presets, " over "), wide, strings.Repeat(" ", 19)))
+		entry(s.Name, s.Entry, s.Title, strings.Join(s.Presets, " over "))
 	}
 	say(a.stdout, "\nNext: retrylab layers apache-httpclient5")
 	return nil
@@ -129,6 +137,11 @@ func (a *app) layer(name string) error {
 		}
 		say(a.stdout, "")
 	}
+	say(a.stdout, "What a scenario can set, with the default")
+	for _, line := range settings(p) {
+		say(a.stdout, "%s", bullet(fold(line, wide, "    ")))
+	}
+	say(a.stdout, "")
 	if len(p.Originals) > 0 {
 		say(a.stdout, "Settings: the original's name, ours, the default")
 		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
@@ -142,6 +155,24 @@ func (a *app) layer(name string) error {
 	}
 	a.cells(or(p.Entry, p.Name), p.CellWords(), wide)
 	return nil
+}
+
+// settings lists the keys that a preset takes, each with its default and what it means.
+func settings(p *preset.Preset) []string {
+	var out []string
+	defaults := reflect.ValueOf(p.Defaults)
+	for _, f := range reflect.VisibleFields(defaults.Type()) {
+		key := f.Tag.Get("yaml")
+		if !slices.Contains(p.Takes, key) {
+			continue
+		}
+		line := key
+		if v := defaults.FieldByIndex(f.Index); !v.IsZero() {
+			line += fmt.Sprintf(" (%v)", reflect.Indirect(v).Interface())
+		}
+		out = append(out, line+": "+f.Tag.Get("doc"))
+	}
+	return out
 }
 
 func (a *app) cells(id string, words []string, wide int) {

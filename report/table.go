@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,6 +61,8 @@ func writeTable(w io.Writer, d *lab.Document, o Options) error {
 type block struct {
 	info    lab.ScenarioInfo
 	results []*lab.Result
+	ran     []int64             // the seeds, in order, each once
+	seeds   map[*lab.Result]int // how many of them came to what the row says
 }
 
 // blocksOf gathers the results of a document by scenario, in the order of the document. A scenario
@@ -90,6 +93,7 @@ func blocksOf(d *lab.Document) []*block {
 	for _, b := range blocks {
 		if len(b.results) > 0 {
 			b.baselineFirst()
+			b.merge()
 			ran = append(ran, b)
 		}
 	}
@@ -110,6 +114,33 @@ func (b *block) baselineFirst() {
 		}
 	}
 	b.results = append(base, rest...)
+}
+
+// merge makes one row of the seeds of a configuration that came to the same.
+func (b *block) merge() {
+	b.seeds = make(map[*lab.Result]int)
+	var rows []*lab.Result
+	for _, r := range b.results {
+		b.ran = append(b.ran, r.Seed)
+		i := slices.IndexFunc(rows, func(row *lab.Result) bool { return sameRow(row, r) })
+		if i < 0 {
+			rows = append(rows, r)
+			i = len(rows) - 1
+		}
+		b.seeds[rows[i]]++
+	}
+	b.results = rows
+	slices.Sort(b.ran)
+	b.ran = slices.Compact(b.ran)
+}
+
+// sameRow reports whether two results would be told in the same words.
+func sameRow(a, b *lab.Result) bool {
+	return a.ID == b.ID && a.Counts == b.Counts && a.Beliefs == b.Beliefs && a.Verdict == b.Verdict && a.Why == b.Why &&
+		slices.Equal(a.Nodes, b.Nodes) &&
+		slices.EqualFunc(a.Checks, b.Checks, func(x, y lab.Check) bool {
+			return x.Name == y.Name && x.Held == y.Held && x.Actual == y.Actual && x.Expected == y.Expected
+		})
 }
 
 // focus is the result whose timeline is drawn: the scenario's choice if it ran, else the first that
@@ -135,11 +166,13 @@ func (b *block) name(s *setting, r *lab.Result) string {
 	if name == "" {
 		name = s.text(r.ID)
 	}
-	for _, other := range b.results {
-		if other != r && other.ID == r.ID {
-			name += s.mid + "seed " + strconv.FormatInt(r.Seed, 10)
-			break
-		}
+	alone := !slices.ContainsFunc(b.results, func(other *lab.Result) bool { return other != r && other.ID == r.ID })
+	switch n := b.seeds[r]; {
+	case alone: // the headline names the seeds
+	case n > 1:
+		name += s.mid + strconv.Itoa(n) + " seeds"
+	default:
+		name += s.mid + "seed " + strconv.FormatInt(r.Seed, 10)
 	}
 	if r.Store != nil && b.store() == nil {
 		name += s.mid + s.text(r.Store.Engine)
@@ -217,6 +250,9 @@ func (p *page) headline(d *lab.Document, b *block) {
 			p.wrapped(plain, "", title, 0)
 		}
 	}
+	for _, set := range d.Run.Set {
+		p.wrapped(warn, "", "changed: "+p.prose(set), 2)
+	}
 }
 
 // run says how a block was run: clock, store and seed.
@@ -240,18 +276,14 @@ func (p *page) run(d *lab.Document, b *block) string {
 		}
 		parts = append(parts, text)
 	}
-	low, high, seeds := b.results[0].Seed, b.results[0].Seed, make(map[int64]bool)
-	for _, r := range b.results {
-		low, high = min(low, r.Seed), max(high, r.Seed)
-		seeds[r.Seed] = true
-	}
+	low, high := b.ran[0], b.ran[len(b.ran)-1]
 	switch {
-	case len(seeds) == 1:
+	case len(b.ran) == 1:
 		parts = append(parts, "seed "+strconv.FormatInt(low, 10))
-	case high-low == int64(len(seeds)-1):
+	case high-low == int64(len(b.ran)-1):
 		parts = append(parts, fmt.Sprintf("seeds %d to %d", low, high))
 	default:
-		parts = append(parts, count(len(seeds), "seed"))
+		parts = append(parts, count(len(b.ran), "seed"))
 	}
 	return strings.Join(parts, p.mid)
 }

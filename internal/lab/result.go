@@ -135,7 +135,11 @@ type RunInfo struct {
 	Seed  int64   `json:"seed"`
 	Clock string  `json:"clock"`           // virtual or wall
 	Speed float64 `json:"speed,omitempty"` // scenario seconds per real second; absent on the virtual clock
-	Store Store   `json:"store"`
+	// Set, Repeat and Only are what was asked for beside the scenarios themselves.
+	Set    []string `json:"set,omitempty"`
+	Repeat int      `json:"repeat,omitempty"`
+	Only   []string `json:"only,omitempty"` // scenario:id
+	Store  Store    `json:"store"`
 	// Interrupted is set when the run was stopped before its end; the results are those that
 	// were complete by then.
 	Interrupted bool `json:"interrupted,omitempty"`

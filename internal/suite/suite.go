@@ -122,7 +122,7 @@ func newDocument(list []*scenarios.Scenario, o Options) *lab.Document {
 	doc := &lab.Document{
 		Schema: lab.ResultSchema, SchemaVersion: lab.ResultSchemaVersion,
 		Tool:    lab.Tool{Name: "retrylab", Version: o.Version},
-		Run:     lab.RunInfo{Seed: o.Plan.Seed, Clock: o.Clock},
+		Run:     lab.RunInfo{Seed: o.Plan.Seed, Clock: o.Clock, Set: o.Plan.Set, Repeat: o.Repeat},
 		Results: []lab.Result{}, Skipped: []lab.Skip{}, Scenarios: []lab.ScenarioInfo{},
 	}
 	if o.Clock == engine.Wall {
@@ -131,6 +131,9 @@ func newDocument(list []*scenarios.Scenario, o Options) *lab.Document {
 	digest := sha256.New()
 	fmt.Fprintln(digest, o.Version, o.Plan.Seed, o.Repeat, o.Clock, doc.Run.Speed, o.Plan.Set)
 	for _, s := range list {
+		if id := o.Only[s.Name]; id != "" {
+			doc.Run.Only = append(doc.Run.Only, s.Name+":"+id)
+		}
 		fmt.Fprintf(digest, "%s %q %x\n", s.Name, o.Only[s.Name], sha256.Sum256(s.Source))
 	}
 	doc.Run.ID = hex.EncodeToString(digest.Sum(nil)[:8])
