@@ -63,6 +63,9 @@ func (a *app) newCommand() *cobra.Command {
 			if !scenarios.IsFile(path) {
 				run = "./" + path
 			}
+			if strings.ContainsAny(run, " \t'\"$&;()") {
+				run = "'" + strings.ReplaceAll(run, "'", `'\''`) + "'" // for a shell
+			}
 			say(a.stderr, "wrote %s. Next: retrylab run %s", path, run)
 			return nil
 		},
@@ -149,7 +152,7 @@ func (a *app) exitCodesTopic() *cobra.Command {
 		{suite.ExitInconclusive, "inconclusive: a fault never fired, or the machine stumbled"},
 		{suite.ExitTimeLimit, "--time-limit spent; what was complete is reported"},
 		{suite.ExitInternal, "internal error: a defect of retrylab"},
-		{suite.ExitInterrupted, "interrupted; what was complete is reported (143 when terminated, 129 when its terminal is gone)"},
+		{suite.ExitInterrupted, "interrupted; what was complete is reported (terminated: 143, hung up: 129)"},
 	}
 	var b strings.Builder
 	b.WriteString("Exit codes, the worst of all trials (70 before 3, 5, 1, 4, 0):\n\n")

@@ -20,8 +20,9 @@ func (a *app) layersCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "layers [ID]",
 		Short: "Show how real retry layers behave, and play a trigger through one",
-		Long: "Without an argument, list the presets. With one, show its triggers, waits, defaults and traps.\n" +
-			"With --cell, play a trigger through it and print how many requests reached the server.",
+		Long: "Without an argument, list the presets. With one, show its triggers, waits,\n" +
+			"defaults and traps. With --cell, play a trigger through it and print how many\n" +
+			"requests reached the server.",
 		Example: "  retrylab layers\n  retrylab layers apache-httpclient5\n  retrylab layers jdk-httpurlconnection --cell post_eof_fresh",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {

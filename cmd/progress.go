@@ -7,10 +7,12 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// patience is how long nothing is shown: most runs are over by then.
-const patience = time.Second
+const (
+	patience = time.Second // how long nothing is shown: most runs are over by then
+	beat     = time.Second // from one look at the clock to the next, while no trial ends
+)
 
-// progress shows on a terminal how far a run is that takes longer than that.
+// progress shows on a terminal how far a run is that takes longer than a moment.
 type progress struct {
 	timer *time.Timer
 
@@ -25,23 +27,29 @@ type progress struct {
 // it shows nothing.
 func (a *app) newProgress() *progress {
 	p := &progress{total: 1}
-	if isTerminal(a.stderr) {
-		p.timer = time.AfterFunc(patience, func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if p.ended {
-				return
-			}
+	if !isTerminal(a.stderr) {
+		return p
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timer = time.AfterFunc(patience, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.ended {
+			return
+		}
+		if p.bar == nil {
 			p.bar = progressbar.NewOptions(p.total,
 				progressbar.OptionSetWriter(a.stderr),
 				progressbar.OptionShowCount(),
+				progressbar.OptionSetPredictTime(false),
 				progressbar.OptionSetWidth(30),
 				progressbar.OptionClearOnFinish(),
-				progressbar.OptionThrottle(100*time.Millisecond),
 			)
-			p.show()
-		})
-	}
+		}
+		p.show()
+		p.timer.Reset(beat) // a trial may take long: time at least is seen to pass
+	})
 	return p
 }
 
@@ -60,6 +68,7 @@ func (p *progress) show() {
 	p.bar.ChangeMax(p.total)
 	p.bar.Describe(p.scenario)
 	p.bar.Set(p.done)
+	p.bar.RenderBlank()
 }
 
 // end removes what is shown.

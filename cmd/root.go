@@ -9,15 +9,15 @@ import (
 	"retrylab/scenarios"
 )
 
-const welcome = `retrylab shows what retries do: how often a request was sent, how often it arrived,
-how many orders exist, and what the caller believes.
+const welcome = `retrylab shows what retries do: how often a request was sent, how often it
+arrived, how many orders exist, and what the caller believes.
 
-  retrylab run read-timeout          the caller gives up before the server is done
-  retrylab run unique-index          twelve at once, and the guards that hold
+  retrylab run read-timeout      the caller gives up before the server is done
+  retrylab run unique-index      twelve at once, and the guards that hold
 
 Try first:  retrylab run read-timeout
 Then:       retrylab list            every scenario
-            retrylab describe NAME   what it teaches, before you run it
+            retrylab describe NAME   what it is about, before you run it
             retrylab --help          all commands
 `
 
@@ -25,7 +25,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "retrylab",
 		Short:         "A fault-injection lab for retries and idempotency",
-		Long:          "retrylab starts a deliberately slow order service and a caller made of retry layers, runs a\nscripted scenario, reads the orders back from a database, and prints what was sent, what\narrived, what exists and what the caller believes.",
+		Long:          "retrylab starts a deliberately slow order service and a caller made of retry\nlayers, runs a scripted scenario, reads the orders back from a database, and\nprints what was sent, what arrived, what exists and what the caller believes.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version(),
@@ -96,10 +96,10 @@ const usage = `{{with .Example}}Examples:
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
 
 Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableInheritedFlags}}
+{{.LocalFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableInheritedFlags}}
 
 Flags of every command:
-{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
+{{.InheritedFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
 
 {{.CommandPath}} COMMAND --help explains a command.{{end}}
 `

@@ -40,8 +40,9 @@ func (a *app) runCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run NAME|FILE…",
 		Short: "Run scenarios and print their numbers",
-		Long: "Run built-in scenarios by name, or your own by file (an argument with a slash in it, or ending\n" +
-			"in .yaml or .yml; - is standard input). NAME:ID runs one configuration of a scenario.",
+		Long: "Run built-in scenarios by name, or your own by file (an argument with a slash in\n" +
+			"it, or ending in .yaml or .yml; - is standard input). NAME:ID runs one\n" +
+			"configuration of a scenario.",
 		Example: "  retrylab run read-timeout\n" +
 			"  retrylab run read-timeout --set caller.timeouts.read=15s\n" +
 			"  retrylab run unique-index --rows\n" +
