@@ -199,6 +199,13 @@ func (p *picture) draw(c *canvas, l lane) int {
 	return end
 }
 
+// lingers reports whether the answer of a committed request took so long that it is drawn: that is
+// where answers are lost. effect is what stands before it.
+func (p *picture) lingers(s *span, number string) (effect string, long bool) {
+	effect = join(number, join(clock(s.commit), p.times(s.commits*s.count)))
+	return effect, s.end == committed && p.scale.at(s.to)-p.scale.at(s.commit) >= width(effect)+4
+}
+
 // drawServed draws one arrival from its first instant to its effect and on to its answer.
 func (p *picture) drawServed(c *canvas, s *span) int {
 	from, to := p.scale.at(s.from), p.scale.at(s.to)
@@ -214,9 +221,8 @@ func (p *picture) drawServed(c *canvas, s *span) int {
 	symbol, st := p.mark(servedLane, s)
 	c.put(mark, symbol, st)
 
-	// The server may be busy long after the effect: that is where answers are lost.
-	effect := join(number, join(clock(s.commit), p.times(s.commits*s.count)))
-	if s.end != committed || to-mark < width(effect)+4 {
+	effect, lingers := p.lingers(s, number)
+	if !lingers {
 		return c.put(mark+2, join(number, p.outcome(s, p.scale.words)), plain)
 	}
 	for i := c.put(mark+2, effect, plain) + 1; i < to; i++ {

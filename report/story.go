@@ -206,6 +206,8 @@ func (t *teller) server(e lab.Event, at int64) {
 		if s.end == unfinished {
 			s.end = answered
 		}
+	case lab.Answered:
+		s.to = at
 	case lab.ClientGone:
 		s.deaf, s.to = true, at
 	case lab.Fault:

@@ -439,7 +439,7 @@ func (p *picture) axis(begin string) string {
 // legend explains the symbols that were used, and only those.
 func (p *picture) legend() []string {
 	var gaveUp, other, faults []string
-	var ok, effect, none, deaf, open bool
+	var ok, effect, none, deaf, open, slow bool
 	for _, l := range p.lanes {
 		spelled := p.scale.words && l.kind == servedLane
 		for _, s := range l.spans {
@@ -449,6 +449,10 @@ func (p *picture) legend() []string {
 				effect = effect || s.end == committed
 				none = none || s.end == answered || s.end == broken
 				deaf = deaf || s.deaf && !spelled
+				if l.kind == servedLane {
+					_, lingers := p.lingers(s, p.number(s))
+					slow = slow || lingers
+				}
 				for _, f := range s.faults {
 					if !spelled {
 						faults = include(faults, p.text(f))
@@ -489,6 +493,7 @@ func (p *picture) legend() []string {
 	say(none, p.noEffect+" no order")
 	say(deaf, p.deaf+" nobody waits for the answer")
 	say(len(faults) > 0, p.fault+" "+strings.Join(faults, ", "))
+	say(slow, p.wait+" the answer is not out yet")
 	say(open, p.goesOn+" still open")
 	say(p.shared, "2"+p.to+"9, + so many in one place")
 	return parts

@@ -65,7 +65,7 @@ var faults = map[string]struck{
 	"lose@after-commit": {"silence", 10 * time.Second, 1, "done", "arrival, claim won, work, commit, fault lose@after-commit, client-gone"},
 	"lose@in-reply":     {"silence", 10 * time.Second, 1, "done", "arrival, claim won, work, commit, fault lose@in-reply, client-gone"},
 
-	"dribble@in-reply": {"201, order 1", 7 * time.Second, 1, "done", "arrival, claim won, work, commit, fault dribble@in-reply, answer 201"},
+	"dribble@in-reply": {"201, order 1", 7 * time.Second, 1, "done", "arrival, claim won, work, commit, fault dribble@in-reply, answer 201, answered 201"},
 }
 
 // settings of each kind of fault, without its place.
@@ -360,7 +360,7 @@ func TestDribble(t *testing.T) {
 			name:   "whole",
 			fault:  fault.Settings{Chunks: 18, ChunkSize: 1024, Pause: 5 * time.Second},
 			client: "201, order 1", at: 90 * time.Second, length: 18 * 1024,
-			journal: "arrival, work, commit, fault dribble@in-reply, answer 201",
+			journal: "arrival, work, commit, fault dribble@in-reply, answer 201, answered 201",
 		},
 		{
 			name:     "the client leaves in the middle",
@@ -373,13 +373,13 @@ func TestDribble(t *testing.T) {
 			name:   "chunks too small for the answer",
 			fault:  fault.Settings{Chunks: 4, ChunkSize: 1, Pause: time.Second},
 			client: "201, order 1", at: 4 * time.Second, length: 4 * 8, // the answer has 30 bytes
-			journal: "arrival, work, commit, fault dribble@in-reply, answer 201",
+			journal: "arrival, work, commit, fault dribble@in-reply, answer 201, answered 201",
 		},
 		{
 			name:   "more chunks than there are bytes",
 			fault:  fault.Settings{Chunks: 40, ChunkSize: 1, Pause: time.Second},
 			client: "201, order 1", at: 40 * time.Second, length: 40,
-			journal: "arrival, work, commit, fault dribble@in-reply, answer 201",
+			journal: "arrival, work, commit, fault dribble@in-reply, answer 201, answered 201",
 		},
 	}
 	for _, tt := range tests {

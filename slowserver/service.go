@@ -470,7 +470,9 @@ func (s *stricken) Dribble(chunks, size int, pause time.Duration) {
 	}
 	if err != nil {
 		s.record(lab.Event{Kind: lab.ClientGone})
+		return
 	}
+	s.record(lab.Event{Kind: lab.Answered, Status: s.answer.Status})
 }
 
 // drop closes the connection without an answer, with a reset if asked.

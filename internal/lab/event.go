@@ -29,6 +29,7 @@ const (
 	Rollback   Kind = "rollback"    // a transaction was given up
 	Fault      Kind = "fault"       // an injected fault fired: Detail is kind@place
 	Answer     Kind = "answer"      // a server handed its answer to the connection: Status
+	Answered   Kind = "answered"    // the last of an answer was handed over, where that took its time
 	ClientGone Kind = "client-gone" // a server found that nobody waits for its answer any more
 
 	Done    Kind = "done"    // an operation ended: Detail is the belief
@@ -38,7 +39,7 @@ const (
 // Kinds lists every kind in the order of a request's life.
 var Kinds = []Kind{
 	Start, Send, Reply, Told, Timeout, Failure, Retry, Stop,
-	Arrival, LookUp, Claim, Work, Commit, Rollback, Fault, Answer, ClientGone,
+	Arrival, LookUp, Claim, Work, Commit, Rollback, Fault, Answer, Answered, ClientGone,
 	Done, Settled,
 }
 
