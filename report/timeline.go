@@ -495,6 +495,7 @@ func (p *picture) legend() []string {
 	say(len(faults) > 0, p.fault+" "+strings.Join(faults, ", "))
 	say(slow, p.wait+" the answer is not out yet")
 	say(open, p.goesOn+" still open")
+	say(len(p.hops) > 0, "#n the n-th send of the machine before")
 	say(p.shared, "2"+p.to+"9, + so many in one place")
 	return parts
 }
