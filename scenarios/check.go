@@ -1,0 +1,392 @@
+package scenarios
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"retrylab/caller/policy"
+	"retrylab/caller/preset"
+	"retrylab/internal/expression"
+	"retrylab/slowserver/fault"
+	"retrylab/slowserver/guard"
+)
+
+// checker looks at the meaning of a decoded trial, fills in its defaults and resolves its layers.
+type checker struct {
+	scenario *Scenario
+	root     *node
+	trial    *Trial
+	prefix   string // of expect and invariant
+	err      error
+}
+
+// fail is about the value at path.
+func (c *checker) fail(path, what, hint string) {
+	if c.err == nil {
+		c.failAt(find(c.root, path), what, hint)
+	}
+}
+
+// failKey is about the key at path: it should not be there.
+func (c *checker) failKey(path, what, hint string) {
+	if c.err == nil {
+		c.failAt(findKey(c.root, path), what, hint)
+	}
+}
+
+func (c *checker) failAt(at position, what, hint string) {
+	if c.err != nil {
+		return
+	}
+	e := &Error{At: at, What: what, Hint: hint}
+	if e.At.line > 0 {
+		e.Source = c.scenario.Source
+	}
+	c.err = e
+}
+
+func (c *checker) check() error {
+	p := &c.trial.Setup
+	c.defaults(p)
+	c.number("operations", p.Operations)
+	c.number("concurrency", p.Concurrency)
+	if p.Operations*p.Concurrency > maxSides {
+		c.fail("concurrency", fmt.Sprintf("%d operations × %d sends side by side are more than %d", p.Operations, p.Concurrency, maxSides), "")
+	}
+	if p.Amount <= 0 {
+		c.fail("amount", "an order's amount must be above 0", "")
+	}
+	c.caller(&p.Caller)
+	if len(p.Hops) > maxHops {
+		c.fail(fmt.Sprintf("hops[%d]", maxHops), fmt.Sprintf("more than %d hops", maxHops), "")
+	}
+	for i := range p.Hops {
+		c.hop(fmt.Sprintf("hops[%d]", i), &p.Hops[i])
+	}
+	c.server(&p.Server)
+	if c.err != nil {
+		return c.err // what follows relies on the bounds
+	}
+	machines := c.machines(p)
+	c.layers("caller.layers", p.Caller.Layers, &c.trial.Layers)
+	for i := range p.Hops {
+		var resolved []policy.Layer
+		c.layers(fmt.Sprintf("hops[%d].layers", i), p.Hops[i].Layers, &resolved)
+		c.trial.HopLayers = append(c.trial.HopLayers, resolved)
+	}
+	c.demands("premise", p.Premises)
+	c.demands("invariant", c.trial.Invariants)
+	c.expect(machines)
+	return c.err
+}
+
+// machines lists the names of all machines, each of which has one of its own.
+func (c *checker) machines(p *Setup) []string {
+	names := p.Server.ReplicaNames()
+	owner := map[string]string{}
+	for _, name := range names {
+		owner[name] = "a replica of the order service"
+	}
+	add := func(path, name, what string) {
+		if other := owner[name]; other != "" {
+			c.fail(path, fmt.Sprintf("two machines are called %q", name), other+" has that name; a chain has no cycle, each machine in it needs a name of its own")
+		}
+		owner[name] = what
+		names = append(names, name)
+	}
+	add("caller.name", p.Caller.Name, "the caller")
+	for i, h := range p.Hops {
+		add(fmt.Sprintf("hops[%d].name", i), h.Name, fmt.Sprintf("hops[%d]", i))
+	}
+	return names
+}
+
+func (c *checker) defaults(p *Setup) {
+	if p.Operations == 0 && c.root.get("operations") == nil {
+		p.Operations = 1
+	}
+	if p.Concurrency == 0 && c.root.get("concurrency") == nil {
+		p.Concurrency = 1
+	}
+	if p.Amount == 0 && c.root.get("amount") == nil {
+		p.Amount = 5000
+	}
+	def := func(s *string, value string) {
+		if *s == "" {
+			*s = value
+		}
+	}
+	def(&p.Caller.Name, "caller")
+	def(&p.Caller.Method, "POST")
+	def(&p.Caller.Key, "none")
+	def(&p.Caller.Content, "same")
+	def(&p.Caller.Connection, "fresh")
+	if p.Caller.Body == "" {
+		p.Caller.Body = policy.Buffered
+		if !slices.Contains([]string{"POST", "PUT", "PATCH"}, p.Caller.Method) {
+			p.Caller.Body = policy.NoBody
+		}
+	}
+	if p.Caller.Connection == "reused" && p.Caller.Idle == 0 {
+		p.Caller.Idle = 1
+	}
+	for i := range p.Hops {
+		h := &p.Hops[i]
+		def(&h.Kind, "service")
+		def(&h.Name, h.Kind)
+		if h.Kind == "nginx" && h.Layers == nil {
+			h.Layers = []policy.Settings{{Preset: "nginx"}}
+		}
+	}
+	def(&p.Server.Name, "order")
+	def(&p.Server.OnClientGone, "finish")
+	if s := c.root.get("server"); p.Server.Replicas == 0 && (s == nil || s.get("replicas") == nil) {
+		p.Server.Replicas = 1
+	}
+}
+
+func (c *checker) caller(x *Caller) {
+	c.word("caller.method", x.Method)
+	c.word("caller.key", x.Key)
+	c.word("caller.content", x.Content)
+	c.word("caller.connection", x.Connection)
+	c.word("caller.body", string(x.Body))
+	if x.Body != policy.NoBody && !slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, x.Method) {
+		c.fail("caller.body", fmt.Sprintf("a %s is sent without a body here", x.Method), "real clients turn a GET with a body into a POST; write method: POST")
+	}
+	c.number("caller.pool", x.Pool)
+	c.number("caller.idle", x.Idle)
+	if x.Idle > 0 && x.Connection != "reused" {
+		c.fail("caller.idle", "idle connections are there only with connection: reused", "")
+	}
+	if x.Timeouts.Acquire > 0 && x.Pool == 0 {
+		c.fail("caller.timeouts.acquire", "an acquire timeout needs a pool", "set caller.pool to the number of connections")
+	}
+	c.name("caller.name", x.Name, "a machine")
+}
+
+func (c *checker) hop(path string, h *Hop) {
+	c.word(path+".kind", h.Kind)
+	c.name(path+".name", h.Name, "a machine")
+	if h.Timeouts.Acquire > 0 {
+		c.fail(path+".timeouts.acquire", "a hop has no pool to wait for", "")
+	}
+}
+
+func (c *checker) name(path, name, what string) {
+	if !slugPattern.MatchString(name) || len(name) > 40 {
+		c.fail(path, fmt.Sprintf("%s is no name for %s", quote(name), what), "lower-case letters, digits and hyphens, at most 40")
+	}
+}
+
+func (c *checker) server(x *Server) {
+	c.name("server.name", x.Name, "a machine")
+	c.word("server.on-client-gone", x.OnClientGone)
+	c.number("server.replicas", x.Replicas)
+	c.guard("server.guard", x.Guard)
+	for i, f := range x.Faults {
+		c.fault(fmt.Sprintf("server.faults[%d]", i), f, x.Replicas)
+	}
+}
+
+func (c *checker) guard(path string, s guard.Settings) {
+	g, known := guard.Find(s.Kind)
+	p := s.Check()
+	switch {
+	case p == nil:
+	case !known:
+		c.fail(path+".kind", p.What, suggest(s.Kind, guardNames()))
+	case !slices.Contains(g.Takes, p.Field):
+		hint := p.Hint
+		switch {
+		case s.Kind == "":
+			hint = "say which guard: kind: unique-index"
+		case len(g.Takes) > 0:
+			hint = "it takes: " + strings.Join(g.Takes, ", ")
+		}
+		c.failKey(path+"."+p.Field, p.What, hint)
+	default:
+		c.fail(path+"."+p.Field, p.What, p.Hint)
+	}
+}
+
+func (c *checker) fault(path string, s fault.Settings, replicas int) {
+	kinds, places := faultNames(), texts(fault.Places)
+	kind, known := fault.Find(s.Do)
+	switch {
+	case s.Do == "":
+		c.fail(path, "the fault does not say what it does", "add do: with one of "+strings.Join(kinds, ", "))
+		return
+	case !known:
+		c.fail(path+".do", fmt.Sprintf("unknown fault %s", quote(s.Do)), suggest(s.Do, kinds))
+		return
+	case s.At == "":
+		c.fail(path, "the fault does not say where it strikes", "add at: with one of "+strings.Join(places, ", "))
+		return
+	case !slices.Contains(fault.Places, s.At):
+		c.fail(path+".at", fmt.Sprintf("unknown place %s", quote(string(s.At))), suggest(string(s.At), places))
+		return
+	}
+	for i, n := range s.Replicas {
+		if n < 1 || n > replicas {
+			c.fail(fmt.Sprintf("%s.replicas[%d]", path, i), fmt.Sprintf("there is no replica %d", n), fmt.Sprintf("they are counted from 1, and server.replicas is %d", replicas))
+			return
+		}
+	}
+	if p := s.Check(); p != nil {
+		// What the kind does not take should not be there; of the rest it is the value that is wrong.
+		common := []string{"at", "do", "arrivals", "replicas"}
+		if !slices.Contains(common, p.Field) && !slices.Contains(kind.Takes, p.Field) {
+			c.failKey(path+"."+p.Field, p.What, p.Hint)
+		} else {
+			c.fail(path+"."+p.Field, p.What, p.Hint)
+		}
+	}
+}
+
+func (c *checker) layers(path string, in []policy.Settings, out *[]policy.Layer) {
+	if len(in) > maxLayers {
+		c.fail(fmt.Sprintf("%s[%d]", path, maxLayers), fmt.Sprintf("more than %d layers", maxLayers), "")
+		return
+	}
+	names := map[string]bool{}
+	for i, s := range in {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if s.Preset == "" {
+			s.Preset = "retry"
+		}
+		p, ok := preset.Find(s.Preset)
+		if !ok {
+			hint := suggest(s.Preset, preset.Names())
+			if Nearest(s.Preset, preset.Names()) == "" {
+				hint += "; `retrylab layers` describes them"
+			}
+			c.fail(at+".preset", fmt.Sprintf("unknown preset %s", quote(s.Preset)), hint)
+			return
+		}
+		layer, err := p.Resolve(s)
+		if err != nil {
+			c.setting(at, p, s, err)
+			return
+		}
+		c.name(at+".name", layer.Name, "a layer")
+		if names[layer.Name] {
+			c.fail(at, fmt.Sprintf("two layers are called %q", layer.Name), "give this one a name of its own")
+		}
+		names[layer.Name] = true
+		*out = append(*out, layer)
+	}
+}
+
+// setting is about a setting of the layer at path that its preset refuses.
+func (c *checker) setting(path string, p *preset.Preset, s policy.Settings, err error) {
+	var refused *policy.FieldError
+	if !errors.As(err, &refused) {
+		c.fail(path, fmt.Sprintf("%s: %v", path, err), "")
+		return
+	}
+	at := path + "." + refused.Field
+	hint := "`retrylab layers " + p.Name + "` shows what it takes"
+	name, _, _ := strings.Cut(refused.Field, ".")
+	switch {
+	case !slices.Contains(append([]string{"preset", "name"}, p.Takes...), name):
+		if len(p.Takes) > 0 {
+			hint = "it takes: " + strings.Join(p.Takes, ", ")
+		} else {
+			hint = "it has no settings"
+		}
+		c.failKey(at, fmt.Sprintf("%s means nothing to %s", at, p.Name), hint)
+	default:
+		what, place := refused.Problem, at
+		if i := wrongItem(s, refused.Field); i >= 0 {
+			place = fmt.Sprintf("%s[%d]", at, i)
+			if refused.Field == "on" {
+				what = quote(s.On[i]) + " is nothing that can be retried"
+				hint = strings.Replace(suggest(s.On[i], policy.TriggerWords()), "one of:", "a status from 300 to 599, or one of:", 1)
+			}
+		}
+		c.fail(place, fmt.Sprintf("%s: %s", at, what), hint)
+	}
+}
+
+// wrongItem returns the first item of a list among the settings that is refused by itself, -1 when
+// it is not about a list or not about one item.
+func wrongItem(s policy.Settings, field string) int {
+	index := slices.Index(keysOf(reflect.TypeFor[policy.Settings]()), field)
+	if index < 0 {
+		return -1
+	}
+	list, _ := reflect.ValueOf(s).Field(index).Interface().([]string)
+	for i, word := range list {
+		var alone policy.Settings
+		reflect.ValueOf(&alone).Elem().Field(index).Set(reflect.ValueOf([]string{word}))
+		if alone.Validate() != nil {
+			return i
+		}
+	}
+	return -1
+}
+
+func (c *checker) demands(what string, list []Demand) {
+	for _, d := range list {
+		_, err := expression.Compile(d.Expression)
+		var wrong *expression.Error
+		if !errors.As(err, &wrong) {
+			continue
+		}
+		hint := wrong.Hint
+		if wrong.Unknown != "" {
+			hint = suggest(wrong.Unknown, expression.Names())
+		}
+		at := position{file: d.At.File, line: d.At.Line, column: d.At.Column}
+		c.failAt(c.inside(at, d.Expression, wrong.At), fmt.Sprintf("%s %s: %s", what, quote(strings.TrimSpace(d.Expression)), wrong.What), hint)
+	}
+}
+
+// inside is the place of a text's n-th character, where the text stands on one line of the file.
+func (c *checker) inside(at position, text string, n int) position {
+	lines := strings.Split(string(c.scenario.Source), "\n")
+	if at.line < 1 || at.line > len(lines) {
+		return at
+	}
+	rest := string(skip([]rune(lines[at.line-1]), at.column-1))
+	if q := strings.TrimLeft(rest, `"'`); len(rest)-len(q) == 1 {
+		rest, n = q, n+1
+	}
+	if strings.HasPrefix(rest, text) {
+		at.column += n
+	}
+	return at
+}
+
+// expect checks the words in an expectation; its numbers are the judge's.
+func (c *checker) expect(machines []string) {
+	e := c.trial.Expect
+	if e == nil {
+		return
+	}
+	path := c.prefix + "expect."
+	if e.Belief != "" {
+		c.word(path+"belief", e.Belief)
+	}
+	for _, counts := range []struct {
+		key string
+		of  map[string]int
+	}{{"sends-by", e.SendsBy}, {"arrivals-at", e.ArrivalsAt}} {
+		for _, machine := range slices.Sorted(maps.Keys(counts.of)) {
+			if !slices.Contains(machines, machine) {
+				c.failKey(path+counts.key+"."+machine, fmt.Sprintf("there is no machine %s", quote(machine)), suggest(machine, machines))
+			}
+		}
+	}
+	for _, status := range slices.Sorted(maps.Keys(e.Answers)) {
+		if code, err := strconv.Atoi(status); err != nil || code < 100 || code > 599 {
+			c.failKey(path+"answers."+status, fmt.Sprintf("%s is no HTTP status", quote(status)), "a number such as 201 or 503")
+		}
+	}
+}
