@@ -58,6 +58,11 @@ func (c *checker) check() error {
 	if p.Operations*p.Concurrency > maxSides {
 		c.fail("concurrency", fmt.Sprintf("%d operations × %d sends side by side are more than %d", p.Operations, p.Concurrency, maxSides), "")
 	}
+	for i, f := range p.Server.Faults {
+		if sides := p.Operations * p.Concurrency; f.Chunks > 0 && sides > 0 && f.Chunks*f.ChunkSize > maxDribble/sides {
+			c.fail(fmt.Sprintf("server.faults[%d].chunk-size", i), fmt.Sprintf("%d answers of %d × %d bytes are more than %d MiB", sides, f.Chunks, f.ChunkSize, maxDribble>>20), "")
+		}
+	}
 	if p.Amount <= 0 {
 		c.fail("amount", "an order's amount must be above 0", "")
 	}

@@ -23,7 +23,8 @@ const (
 	maxLayers      = 8
 	maxReplicas    = 32
 	maxVariants    = 200
-	maxSeeds       = 100
+	maxSeeds       = 20
+	maxDribble     = 64 << 20 // bytes of all answers of a trial that dribble
 )
 
 // Families lists the families of scenarios in the order of a course.
@@ -57,6 +58,11 @@ func Parse(name string, data []byte) (*Scenario, error) {
 		File: name, Source: data, tree: root,
 	}
 	if err := s.check(f); err != nil {
+		return nil, err
+	}
+	// What the variants differ from must be right as well, also where each of them replaces what
+	// is wrong with it.
+	if _, err := s.Base(); err != nil {
 		return nil, err
 	}
 	if _, err := s.Plan(Options{Seed: 1}); err != nil {

@@ -37,7 +37,7 @@ type pairs struct {
 //   - a commit against the end of its operation, which E' depends on, where that end did not wait
 //     for the answer;
 //   - how often a server found its client gone, and how many requests were at work at once where a
-//     premise asks for it;
+//     premise or an invariant asks for it;
 //   - one arrival against the next, where a fault names arrivals.
 //
 // Everything else is free: twelve sends side by side come in a new order in nearly every real run,
@@ -287,7 +287,8 @@ func (p pairs) slip(t scenarios.Trial, o lab.Observation) string {
 		return fmt.Sprintf("servers found their clients gone %d times while they waited and %d times with an answer, planned were %d and %d",
 			got.waiting, got.answering, planned.waiting, planned.answering)
 	}
-	if o.Overlap < p.plan.Overlap && slices.ContainsFunc(t.Setup.Premises, func(d scenarios.Demand) bool { return strings.Contains(d.Expression, "overlap") }) {
+	demands := slices.Concat(t.Setup.Premises, t.Invariants)
+	if o.Overlap != p.plan.Overlap && slices.ContainsFunc(demands, func(d scenarios.Demand) bool { return strings.Contains(d.Expression, "overlap") }) {
 		return fmt.Sprintf("%d requests were at work at once, planned were %d", o.Overlap, p.plan.Overlap)
 	}
 	for _, pair := range p.list {

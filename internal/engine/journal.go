@@ -18,6 +18,7 @@ const maxEvents = 150_000
 type journal struct {
 	clock *vtime.Clock
 	outer context.Context // only its Err is asked for: on the virtual clock it comes from outside the bubble
+	life  context.Context // the trial's: what happens while it is taken down is not of interest
 	stop  func(cause error)
 
 	mu     sync.Mutex
@@ -29,6 +30,9 @@ type journal struct {
 func (j *journal) record(e lab.Event) {
 	if j.outer.Err() != nil {
 		j.stop(ErrInterrupted)
+	}
+	if j.life.Err() != nil {
+		return
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -220,6 +220,9 @@ func (r *rig) close() error {
 		s.Close()
 	}
 	r.world.network.Close()
+	for r.inside.Load() > 0 { // handlers are net/http's goroutines, not the group's
+		r.world.clock.Sleep(context.WithoutCancel(r.life), time.Duration(float64(time.Millisecond)*r.world.clock.Speed()))
+	}
 	err := r.group.Wait()
 	// Last: until then a handler may be in a transaction.
 	if r.store != nil {

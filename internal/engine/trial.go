@@ -29,15 +29,17 @@ var (
 func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.Observation) {
 	life, stop := context.WithCancelCause(context.Background())
 	defer w.clock.AfterFunc(w.horizon, func() { stop(errHorizon) })()
-	if !w.clock.Virtual() {
+	r := &rig{
+		trial: t, world: w, life: life,
+		journal: &journal{clock: w.clock, outer: outer, life: life, stop: stop},
+		group:   &vtime.Group{OnPanic: func(err error) { stop(err) }},
+	}
+	if w.clock.Virtual() {
+		r.group.Go(func() { r.watch(outer, stop) })
+	} else {
 		// In real time nothing may be recorded for a long while; on the virtual clock nothing
 		// inside may wait for what is outside, and there is no long while.
 		defer context.AfterFunc(outer, func() { stop(ErrInterrupted) })()
-	}
-	r := &rig{
-		trial: t, world: w, life: life,
-		journal: &journal{clock: w.clock, outer: outer, stop: stop},
-		group:   &vtime.Group{OnPanic: func(err error) { stop(err) }},
 	}
 	defer func() {
 		stop(nil)
@@ -69,6 +71,17 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 		}
 	}
 	return obs
+}
+
+// watch ends a trial on the virtual clock that is stopped from outside, also where nothing is
+// recorded for a while. It asks at intervals that grow with the scenario time, so that a trial of
+// years is not spent on asking.
+func (r *rig) watch(outer context.Context, stop func(error)) {
+	for r.world.clock.Sleep(r.life, max(time.Second, r.world.clock.Now()/100)) == nil {
+		if outer.Err() != nil {
+			stop(ErrInterrupted)
+		}
+	}
 }
 
 // exhausted reports whether an error comes from a machine that has no more of what a trial needs.

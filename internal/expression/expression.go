@@ -195,6 +195,11 @@ func (v *visitor) Visit(node *ast.Node) {
 	}
 }
 
+// Timed reports whether the condition names a time.
+func (c *Condition) Timed() bool {
+	return slices.ContainsFunc(c.names, func(name string) bool { return strings.HasSuffix(name, "_ms") })
+}
+
 // Holds evaluates the condition. actual shows the values of the names in it.
 func (c *Condition) Holds(values Values) (held bool, actual string, err error) {
 	out, err := expr.Run(c.program, values)

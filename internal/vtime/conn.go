@@ -18,9 +18,10 @@ const window = 256 << 10
 //
 // All that an end learns of the other comes as packets, each with the time of
 // its arrival. Packets arrive in the order in which they were sent, since the
-// latency of a direction does not change. Nobody delivers them: each operation
-// of an end first takes in what has arrived by then, and one that blocks wakes
-// up when the next packet arrives. So a connection needs no goroutine.
+// latency of a direction does not change and a close, which takes a little
+// longer, is the last. Nobody delivers them: each operation of an end first
+// takes in what has arrived by then, and one that blocks wakes up when the next
+// packet arrives. So a connection needs no goroutine.
 type conn struct {
 	network       *Memory
 	local, remote addr
@@ -82,6 +83,12 @@ func (c *conn) send(now time.Time, p packet) {
 		return
 	}
 	p.at = now.Add(c.latency)
+	if p.kind == fin || p.kind == rst {
+		// A close takes a little longer than the request did. Else a limit of the
+		// client and a timer of the same length that the request's arrival started
+		// would end in one instant, and the scheduler would choose which is first.
+		p.at = p.at.Add(c.latency/7 + 3)
+	}
 	c.peer.deliver(p)
 }
 

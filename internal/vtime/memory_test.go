@@ -76,6 +76,9 @@ func TestMemoryLatency(t *testing.T) {
 	})
 }
 
+// closing is how long a close takes where data takes d.
+func closing(d time.Duration) time.Duration { return d + d/7 + 3 }
+
 func TestMemoryTakesItsTime(t *testing.T) {
 	t.Parallel()
 	onMemory(t, func(b *bench) {
@@ -98,13 +101,13 @@ func TestMemoryTakesItsTime(t *testing.T) {
 		start = b.clock.Now()
 		check(near.CloseWrite())
 		b.wantReadErr(far, io.EOF)
-		b.wantNow("end read", start+there)
+		b.wantNow("end read", start+closing(there))
 
 		start = b.clock.Now()
 		check(far.SetLinger(0))
 		check(far.Close())
 		b.wantReadErr(near, syscall.ECONNRESET)
-		b.wantNow("reset read", start+back)
+		b.wantNow("reset read", start+closing(back))
 
 		start = b.clock.Now()
 		_, err := b.Dial(context.Background(), "nobody", "op-1")
@@ -181,7 +184,7 @@ func TestMemoryDialMeetsListener(t *testing.T) {
 			b.wantNow(test.name, there+back)
 			if test.read != nil {
 				b.wantReadErr(near, test.read)
-				b.wantNow(test.name+": reset", max(2*there+back, test.close(there, back))+back)
+				b.wantNow(test.name+": reset", max(2*there+back, test.close(there, back))+closing(back))
 				if b.Busy() {
 					t.Errorf("%s: busy", test.name)
 				}
@@ -436,7 +439,7 @@ func TestMemoryCloseWithDataInFlight(t *testing.T) {
 		write(near, "in flight")
 		check(far.Close())
 		b.wantReadErr(near, io.EOF)
-		b.wantNow("end read", 2*there+back+back)
+		b.wantNow("end read", 2*there+back+closing(back))
 		if there > back {
 			b.sleep(there - back)
 		}

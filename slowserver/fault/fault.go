@@ -86,6 +86,9 @@ type Kind struct {
 	Silent bool
 }
 
+// maxNumbers bounds the arrivals or replicas that a fault names.
+const maxNumbers = 1000
+
 // maxAnswer bounds an answer that is dribbled, in bytes.
 const maxAnswer = 4 << 20
 
@@ -145,6 +148,9 @@ func (s Settings) Check() *Problem {
 		field   string
 		numbers []int
 	}{{"arrivals", s.Arrivals}, {"replicas", s.Replicas}} {
+		if len(list.numbers) > maxNumbers {
+			return &Problem{list.field, fmt.Sprintf("%s names more than %d", list.field, maxNumbers), ""}
+		}
 		for i, n := range list.numbers {
 			switch {
 			case n < 1:
