@@ -41,6 +41,8 @@ type Options struct {
 // An error is an [*Error] with a position in it.
 func Parse(name string, data []byte) (*Scenario, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors begin a file with a mark
+	// The parser counts some lines twice that end as Windows ends them.
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	root, err := parseTree(name, data)
 	if err != nil {
 		return nil, err
