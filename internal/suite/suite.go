@@ -49,7 +49,6 @@ type Options struct {
 	Lenient   bool              // an inconclusive trial does not fail the run
 	NotHeld   int               // exit code in place of ExitNotHeld; 0 for that
 	Version   string            // of the tool
-	Store     string            // who chose the store
 
 	// Opened is called with the function that removes what the run has made, for whoever must
 	// leave at once.

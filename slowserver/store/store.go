@@ -45,7 +45,6 @@ type Order struct {
 
 // The classes of errors that a service reacts to. An engine wraps its own error in one of them.
 var (
-	ErrBusy           = errors.New("the database is busy")
 	ErrUnknownOutcome = errors.New("the outcome of the commit is not known")
 )
 
