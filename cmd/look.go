@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -130,12 +129,6 @@ func wanted(f *pflag.Flag) string {
 	return ""
 }
 
-// spelled is how ASCII writes what the tool's own texts hold.
-var spelled = map[rune]string{
-	'→': "->", '×': "x", '…': "...", '·': "-", '÷': "/", '–': "-", '—': "-", '‘': "'", '’': "'", '“': `"`, '”': `"`,
-	'≤': "<=", '≥': ">=", '≠': "!=", 'µ': "u", '₹': "Rs ", '€': "EUR ",
-}
-
 // plain makes a text fit to be printed: what a scenario file says cannot steer the terminal, and a
 // terminal that shows no more than ASCII is given no more.
 func plain(s string) string {
@@ -156,19 +149,7 @@ func ascii(s string) string {
 	if unicodeLocale() {
 		return s
 	}
-	var b strings.Builder
-	for _, r := range s {
-		switch word, ok := spelled[r]; {
-		case r < utf8.RuneSelf:
-			b.WriteRune(r)
-		case ok:
-			b.WriteString(word)
-		default:
-			quoted := strconv.QuoteRuneToASCII(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
-	}
-	return b.String()
+	return report.ASCII(s)
 }
 
 // asciiWriter passes on what others print, such as help.

@@ -91,7 +91,7 @@ func (s *setting) text(raw string) string {
 	if s.unicode {
 		return raw
 	}
-	return ascii(raw)
+	return ASCII(raw)
 }
 
 // prose is text whose line breaks mean nothing.
@@ -133,7 +133,8 @@ var spelled = map[rune]string{
 	'₹': "Rs ", '€': "EUR ", '£': "GBP ", '¥': "JPY ",
 }
 
-func ascii(text string) string {
+// ASCII writes text in ASCII alone: what has a common spelling by that, the rest as Go escapes it.
+func ASCII(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch word, ok := spelled[r]; {
