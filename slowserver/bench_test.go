@@ -13,7 +13,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -49,18 +48,19 @@ var stores = []struct {
 	open func() (store.Store, error)
 }{
 	{"sqlite", func() (store.Store, error) {
-		template, err := template()
+		database, err := database()
 		if err != nil {
 			return nil, err
 		}
-		return template.Open(fmt.Sprint("test-", opened.Add(1)), nil)
+		seat, err := database.Seat(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		return seat.Open(store.Options{})
 	}},
 }
 
-var (
-	template = sync.OnceValues(func() (*sqlite.Template, error) { return sqlite.NewTemplate(directory) })
-	opened   atomic.Int64
-)
+var database = sync.OnceValues(func() (*sqlite.Database, error) { return sqlite.New(directory) })
 
 // bench is an order service, its network and what it recorded.
 type bench struct {

@@ -327,7 +327,7 @@ func TestCancelWhileTheWriterIsHeld(t *testing.T) {
 		t.Run(fmt.Sprintf("cancel=%v", cancel), func(t *testing.T) {
 			t.Parallel()
 			b := play(t, slowserver.Config{CancelWhenGone: cancel}, func(b *bench) {
-				tx := must(b.store.Begin(context.Background(), "holder"))
+				tx := must(b.store.Begin(context.Background(), "holder", store.TxOptions{}))
 				b.send(order("send-1", "").leaving(time.Second))
 				check(b.clock.Sleep(context.Background(), time.Second))
 				check(tx.Rollback())
@@ -409,11 +409,11 @@ type faulty struct {
 	fail func(step string) error
 }
 
-func (f *faulty) Begin(ctx context.Context, id string) (store.Tx, error) {
+func (f *faulty) Begin(ctx context.Context, id string, o store.TxOptions) (store.Tx, error) {
 	if err := f.fail("begin"); err != nil {
 		return nil, err
 	}
-	tx, err := f.Store.Begin(ctx, id)
+	tx, err := f.Store.Begin(ctx, id, o)
 	return &faultyTx{tx, f.fail}, err
 }
 
@@ -429,11 +429,11 @@ type faultyTx struct {
 	fail func(step string) error
 }
 
-func (f *faultyTx) Claim(ctx context.Context, key string, r store.Record) (bool, error) {
+func (f *faultyTx) Claim(ctx context.Context, key string, c store.Claim) (int64, error) {
 	if err := f.fail("claim"); err != nil {
-		return false, err
+		return 0, err
 	}
-	return f.Tx.Claim(ctx, key, r)
+	return f.Tx.Claim(ctx, key, c)
 }
 
 func (f *faultyTx) Read(ctx context.Context, key string) (store.Record, bool, error) {
@@ -443,11 +443,11 @@ func (f *faultyTx) Read(ctx context.Context, key string) (store.Record, bool, er
 	return f.Tx.Read(ctx, key)
 }
 
-func (f *faultyTx) Finish(ctx context.Context, key string, r store.Record) error {
+func (f *faultyTx) Finish(ctx context.Context, key string, by store.Holder, r store.Record) (bool, error) {
 	if err := f.fail("finish"); err != nil {
-		return err
+		return false, err
 	}
-	return f.Tx.Finish(ctx, key, r)
+	return f.Tx.Finish(ctx, key, by, r)
 }
 
 func (f *faultyTx) Order(ctx context.Context, o store.Order) (int64, error) {

@@ -297,7 +297,7 @@ func (h *handling) commit() (guard.Answer, bool, error) {
 	ctx, tx := h.work, h.pass.Tx
 	if tx == nil {
 		var err error
-		if tx, err = s.config.Store.Begin(ctx, h.path()); err != nil {
+		if tx, err = s.config.Store.Begin(ctx, h.path(), store.TxOptions{}); err != nil {
 			return guard.Answer{}, false, err
 		}
 		defer tx.Rollback() // after a commit this does nothing
@@ -492,6 +492,7 @@ func (h *handling) desk() guard.Desk {
 	return guard.Desk{
 		Settings: s.config.Guard,
 		Store:    s.config.Store,
+		Now:      s.config.Clock.Now,
 		Record: func(kind lab.Kind, detail string) {
 			h.record(lab.Event{Kind: kind, Key: h.key, Detail: detail})
 		},

@@ -69,7 +69,7 @@ var bans = []ban{
 		pkg: "os", names: []string{"MkdirTemp", "TempDir", "CreateTemp"},
 		why: "whoever makes a temporary file must remove it, on every way out",
 		allow: []allowance{
-			{"internal/engine/engine.go", "the lab's private directory; Close removes it"},
+			{"internal/storage/storage.go", "the private directory of the embedded database; its Close removes it"},
 		},
 	},
 	{

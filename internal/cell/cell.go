@@ -12,6 +12,7 @@ import (
 	"retrylab/caller/preset"
 	"retrylab/internal/engine"
 	"retrylab/internal/lab"
+	"retrylab/internal/storage"
 	"retrylab/scenarios"
 	"retrylab/slowserver/fault"
 )
@@ -80,12 +81,12 @@ var faults = map[policy.Failure]fault.Settings{
 
 // Play runs a trial on the virtual clock and returns what was seen.
 func Play(ctx context.Context, t scenarios.Trial) (lab.Observation, error) {
-	l, err := engine.New(engine.Virtual, 1)
+	database, err := storage.Open(ctx, storage.SQLite, storage.Options{Jobs: 1})
 	if err != nil {
 		return lab.Observation{}, err
 	}
-	defer l.Close()
-	obs := l.Run(ctx, t)
+	defer database.Close()
+	obs := engine.New(database, engine.Virtual, 1).Run(ctx, t)
 	if obs.Broken != "" {
 		return obs, fmt.Errorf("play %s: %s", t.ID, obs.Broken)
 	}

@@ -20,11 +20,7 @@ func BenchmarkTrial(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l, err := engine.New(engine.Virtual, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer l.Close()
+	l := newLab(b, engine.Virtual, 1)
 	for b.Loop() {
 		if r := judge.Decide(trials[0], l.Run(b.Context(), trials[0])); r.Verdict != lab.AsExpected {
 			b.Fatalf("%s: %s", r.Verdict, r.Why)

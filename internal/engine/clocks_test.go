@@ -15,6 +15,7 @@ import (
 	"retrylab/internal/engine"
 	"retrylab/internal/judge"
 	"retrylab/internal/lab"
+	"retrylab/internal/storage"
 	"retrylab/scenarios"
 )
 
@@ -28,7 +29,8 @@ func TestClocksAgree(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute of real time")
 	}
-	virtual := newLab(t, engine.Virtual, 1)
+	database := openSQLite(t)
+	virtual := engine.New(database, engine.Virtual, 1)
 	trials := catalogue(t)
 	// Together: each mostly sleeps.
 	var workers sync.WaitGroup
@@ -41,17 +43,11 @@ func TestClocksAgree(t *testing.T) {
 			defer func() { <-slots; workers.Done() }()
 			want := virtual.Run(t.Context(), trial)
 			for _, speed := range []float64{40, 20, 8} {
-				wall, err := engine.New(engine.Wall, speed)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if err := wall.Check(t.Context(), trial); err != nil {
-					wall.Close()
+				wall := engine.New(database, engine.Wall, speed)
+				if wall.Check(t.Context(), trial) != nil {
 					continue
 				}
 				got := wall.Run(t.Context(), trial)
-				wall.Close()
 				if got.Defect {
 					t.Errorf("%s at speed %g: %s", name(trial), speed, got.Broken)
 					return
@@ -108,14 +104,14 @@ func TestInterrupted(t *testing.T) {
 	for _, clock := range []string{engine.Virtual, engine.Wall} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("enough"))
-		l, err := engine.New(clock, 1)
+		database, err := storage.Open(t.Context(), storage.SQLite, storage.Options{Jobs: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if obs := l.Run(ctx, trial); obs.Broken != engine.ErrInterrupted.Error() {
+		if obs := engine.New(database, clock, 1).Run(ctx, trial); obs.Broken != engine.ErrInterrupted.Error() {
 			t.Errorf("%s: broken %q, want %q", clock, obs.Broken, engine.ErrInterrupted)
 		}
-		if err := l.Close(); err != nil {
+		if err := database.Close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -128,10 +124,11 @@ func TestNothingIsLeft(t *testing.T) {
 	t.Setenv("TMPDIR", dir)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for _, clock := range []string{engine.Virtual, engine.Wall} {
-		l, err := engine.New(clock, 100)
+		database, err := storage.Open(t.Context(), storage.SQLite, storage.Options{Jobs: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
+		l := engine.New(database, clock, 100)
 		for _, id := range []string{"feign-retryer-3", "key-claimed-first-409"} {
 			if obs := l.Run(t.Context(), one(t, "read-timeout", id)); obs.Defect {
 				t.Error(obs.Broken)
@@ -141,7 +138,7 @@ func TestNothingIsLeft(t *testing.T) {
 				t.Errorf("%s: after a trial there are %v %v", clock, left, err)
 			}
 		}
-		if err := l.Close(); err != nil {
+		if err := database.Close(); err != nil {
 			t.Error(err)
 		}
 	}

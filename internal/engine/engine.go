@@ -7,15 +7,12 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"sync/atomic"
 	"time"
 
 	"retrylab/internal/lab"
 	"retrylab/internal/vtime"
 	"retrylab/scenarios"
-	"retrylab/slowserver/store/sqlite"
+	"retrylab/slowserver/store"
 )
 
 // The names of the clocks.
@@ -24,36 +21,21 @@ const (
 	Wall    = "wall"
 )
 
-// Lab is where trials run: a private directory and a clock. Several trials may run in it at once.
+// Lab is where trials run: a database and a clock. Several trials may run in it at once.
 type Lab struct {
-	dir      string
-	template *sqlite.Template
+	database store.Database
 	clock    string
 	speed    float64
-	files    atomic.Int64
 }
 
-// New opens a lab. speed is how many scenario seconds go by in a real one, on the wall clock only.
-// Close removes what the lab made.
-func New(clock string, speed float64) (*Lab, error) {
-	dir, err := os.MkdirTemp("", "retrylab-")
-	if err != nil {
-		return nil, fmt.Errorf("make a private directory for the databases: %w", err)
-	}
-	template, err := sqlite.NewTemplate(dir)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return &Lab{dir: dir, template: template, clock: clock, speed: speed}, nil
+// New returns a lab over a database, which stays its owner's. speed is how many scenario seconds go
+// by in a real one, on the wall clock only.
+func New(database store.Database, clock string, speed float64) *Lab {
+	return &Lab{database: database, clock: clock, speed: speed}
 }
 
-// Close removes the lab's directory.
-func (l *Lab) Close() error {
-	if err := os.RemoveAll(l.dir); err != nil {
-		return fmt.Errorf("remove the private directory: %w", err)
-	}
-	return nil
-}
+// Store says which database the lab's trials have.
+func (l *Lab) Store() lab.Store { return l.database.Info() }
 
 // ErrInterrupted is why a trial is broken that was stopped from outside.
 var ErrInterrupted = errors.New("interrupted")
@@ -75,9 +57,14 @@ const horizon = 100_000 * time.Hour
 // onVirtual runs a trial in a bubble of its own. The error is [vtime.ErrNoBubble] where the
 // toolchain has no virtual clock; it stands in the observation too.
 func (l *Lab) onVirtual(ctx context.Context, t scenarios.Trial) (obs lab.Observation, err error) {
+	seat, err := l.database.Seat(ctx)
+	if err != nil {
+		return unseated(ctx, err), nil
+	}
+	defer func() { obs = left(obs, seat.Leave()) }()
 	err = vtime.Bubble(func() {
 		clock := vtime.NewVirtual(calendar(t.Begin))
-		obs = l.trial(ctx, t, world{clock: clock, network: vtime.NewMemory(clock, t.Seed), horizon: horizon})
+		obs = l.trial(ctx, t, world{clock: clock, network: vtime.NewMemory(clock, t.Seed), seat: seat, horizon: horizon})
 	})
 	if err == nil {
 		return obs, nil
@@ -102,5 +89,18 @@ func calendar(begin string) time.Time {
 	return time.Date(2026, time.January, 5, at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), time.UTC)
 }
 
-// storeName is a file name that no other trial of the lab uses.
-func (l *Lab) storeName() string { return fmt.Sprintf("trial-%d", l.files.Add(1)) }
+// unseated is what is seen of a trial that the database had no room for.
+func unseated(ctx context.Context, err error) lab.Observation {
+	if ctx.Err() != nil {
+		return lab.Observation{Broken: ErrInterrupted.Error()}
+	}
+	return lab.Observation{Broken: err.Error(), Environment: true}
+}
+
+// left notes that a trial's seat could not be given back: what was seen before stands on nothing.
+func left(obs lab.Observation, err error) lab.Observation {
+	if err != nil && obs.Broken == "" {
+		obs.Broken, obs.Environment = err.Error(), true
+	}
+	return obs
+}

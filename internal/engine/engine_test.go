@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"flag"
@@ -21,7 +22,9 @@ import (
 	"retrylab/internal/engine"
 	"retrylab/internal/judge"
 	"retrylab/internal/lab"
+	"retrylab/internal/storage"
 	"retrylab/scenarios"
+	"retrylab/slowserver/store"
 )
 
 var update = flag.Bool("update", false, "write the golden journals")
@@ -48,16 +51,22 @@ func name(t scenarios.Trial) string { return t.Scenario + ":" + t.ID }
 
 func newLab(t testing.TB, clock string, speed float64) *engine.Lab {
 	t.Helper()
-	l, err := engine.New(clock, speed)
+	return engine.New(openSQLite(t), clock, speed)
+}
+
+// openSQLite opens the embedded database for a test.
+func openSQLite(t testing.TB) store.Database {
+	t.Helper()
+	database, err := storage.Open(context.Background(), storage.SQLite, storage.Options{Jobs: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
+		if err := database.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return l
+	return database
 }
 
 // TestCatalogue runs every configuration on the virtual clock: its numbers must hold, and its

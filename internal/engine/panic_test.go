@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"retrylab/internal/lab"
+	"retrylab/internal/storage"
 	"retrylab/internal/vtime"
 	"retrylab/scenarios"
 )
@@ -28,11 +29,16 @@ func (p *panicky) Dial(ctx context.Context, host, id string) (net.Conn, error) {
 // nothing else is.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	l, err := New(Virtual, 1)
+	database, err := storage.Open(t.Context(), storage.SQLite, storage.Options{Jobs: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer database.Close()
+	l := New(database, Virtual, 1)
+	seat, err := database.Seat(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := scenarios.Builtin("read-timeout")
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +51,7 @@ func TestPanic(t *testing.T) {
 	if err := vtime.Bubble(func() {
 		clock := vtime.NewVirtual(calendar(""))
 		network := &panicky{Network: vtime.NewMemory(clock, 1), left: 2}
-		obs = l.trial(t.Context(), trials[0], world{clock: clock, network: network, horizon: horizon})
+		obs = l.trial(t.Context(), trials[0], world{clock: clock, network: network, seat: seat, horizon: horizon})
 	}); err != nil {
 		t.Fatalf("the bubble did not end well: %v", err)
 	}

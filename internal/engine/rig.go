@@ -19,7 +19,7 @@ import (
 	"retrylab/internal/vtime"
 	"retrylab/scenarios"
 	"retrylab/slowserver"
-	"retrylab/slowserver/store/sqlite"
+	"retrylab/slowserver/store"
 )
 
 // rig is the machines of one trial: store, service, hops and caller, each built before what
@@ -31,7 +31,7 @@ type rig struct {
 	journal *journal
 	group   *vtime.Group
 
-	store   *sqlite.Store
+	store   store.Store
 	service *slowserver.Service
 	network *faultyNetwork
 	servers []*http.Server
@@ -41,12 +41,11 @@ type rig struct {
 }
 
 // build starts the machines, from the server outwards.
-func (r *rig) build(obs *lab.Observation, template *sqlite.Template, name string) (err error) {
+func (r *rig) build(*lab.Observation) (err error) {
 	setup := r.trial.Setup
-	if r.store, err = template.Open(name, r.pause); err != nil {
+	if r.store, err = r.world.seat.Open(store.Options{Clock: r.world.clock, Yield: r.pause}); err != nil {
 		return ground(err)
 	}
-	obs.Store = r.store.Info()
 	r.service, err = slowserver.New(r.life, slowserver.Config{
 		Processing: setup.Server.Processing, Guard: setup.Server.Guard, Faults: setup.Server.Faults,
 		CancelWhenGone: setup.Server.OnClientGone == "cancel",

@@ -10,12 +10,14 @@ import (
 	"retrylab/internal/lab"
 	"retrylab/internal/vtime"
 	"retrylab/scenarios"
+	"retrylab/slowserver/store"
 )
 
 // world is what a trial runs in.
 type world struct {
 	clock   *vtime.Clock
 	network vtime.Network
+	seat    store.Seat
 	horizon time.Duration // scenario time at which the trial is given up
 }
 
@@ -48,9 +50,9 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 			obs.Defect = !obs.Environment
 		}
 	}()
-	obs.Exact = w.clock.Virtual()
+	obs.Exact, obs.Store = w.clock.Virtual(), l.database.Info()
 	for _, step := range []func(*lab.Observation) error{
-		func(obs *lab.Observation) error { return r.build(obs, l.template, l.storeName()) },
+		r.build,
 		r.operate,
 		r.settle,
 		r.read,

@@ -49,6 +49,7 @@ type Store struct {
 	Version  string            `json:"version"` // read back from the engine
 	Mode     string            `json:"mode"`    // embedded, …
 	ChosenBy string            `json:"chosen_by"`
+	Counting string            `json:"counting_sql,omitempty"` // the statement that counted the effects
 	Settings map[string]string `json:"settings,omitempty"`
 }
 

@@ -17,6 +17,7 @@ import (
 	"retrylab/internal/engine"
 	"retrylab/internal/judge"
 	"retrylab/internal/lab"
+	"retrylab/internal/storage"
 	"retrylab/scenarios"
 )
 
@@ -73,14 +74,15 @@ func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Docum
 	if err != nil {
 		return nil, err
 	}
-	l, err := engine.New(o.Clock, o.Speed)
+	database, err := storage.Open(ctx, "", storage.Options{})
 	if err != nil {
 		return nil, &EnvironmentError{err}
 	}
-	defer l.Close()
+	defer database.Close()
 	if o.Opened != nil {
-		o.Opened(l.Close)
+		o.Opened(database.Close)
 	}
+	l := engine.New(database, o.Clock, o.Speed)
 	if err := check(ctx, l, jobs, o); err != nil {
 		return nil, err
 	}
@@ -103,7 +105,7 @@ func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Docum
 	left := finish(doc, list, jobs, results, stores, why)
 	doc.Run.Interrupted = ctx.Err() != nil
 	doc.ExitCode = exitCode(doc, o, ctx.Err() != nil, left && limited.Err() != nil)
-	if err := l.Close(); err != nil {
+	if err := database.Close(); err != nil {
 		return nil, &EnvironmentError{err}
 	}
 	return doc, nil

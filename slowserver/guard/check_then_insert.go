@@ -29,8 +29,8 @@ var CheckThenInsert = Guard{
 		return Pass{Finish: func(ctx context.Context, tx store.Tx, a Answer) error {
 			// A second writer of the key is not noticed: that nobody looks at the result is the
 			// defect this guard stands for.
-			won, err := tx.Claim(ctx, r.Key, store.Record{Hash: r.Hash, Owner: r.Send})
-			if err != nil || !won {
+			fence, err := tx.Claim(ctx, r.Key, d.claim(r))
+			if err != nil || fence == 0 {
 				return err
 			}
 			return finish(r)(ctx, tx, a)

@@ -46,6 +46,7 @@ type Request struct {
 type Desk struct {
 	Settings Settings
 	Store    store.Store
+	Now      func() time.Duration // scenario time
 	Record   func(kind lab.Kind, detail string)
 	// Pause is the moment between a wake-up and the look that follows; it keeps requests that
 	// wait for one commit from acting in one instant.
@@ -170,9 +171,15 @@ func (d Desk) known(kind lab.Kind, r Request, rec store.Record) (*Answer, bool) 
 	return &Answer{Status: rec.Code, Body: rec.Body, Replayed: true}, true
 }
 
+// claim is what r claims its key with.
+func (d Desk) claim(r Request) store.Claim {
+	return store.Claim{Hash: r.Hash, Owner: r.Send, Now: d.Now()}
+}
+
 // finish stores a as the answer of a request that succeeded.
 func finish(r Request) func(context.Context, store.Tx, Answer) error {
 	return func(ctx context.Context, tx store.Tx, a Answer) error {
-		return tx.Finish(ctx, r.Key, store.Record{Status: store.Done, Code: a.Status, Body: a.Body})
+		_, err := tx.Finish(ctx, r.Key, store.Holder{}, store.Record{Status: store.Done, Code: a.Status, Body: a.Body})
+		return err
 	}
 }

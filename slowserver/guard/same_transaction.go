@@ -16,7 +16,7 @@ var SameTransaction = Guard{
 	Doc:   "key and order in one transaction, open during the work: duplicates wait in the database",
 	Takes: []string{"fingerprint", "key-value"},
 	Admit: func(ctx context.Context, d Desk, r Request) (pass Pass, err error) {
-		tx, err := d.Store.Begin(ctx, r.Send)
+		tx, err := d.Store.Begin(ctx, r.Send, store.TxOptions{})
 		if err != nil {
 			return Pass{}, err
 		}
@@ -25,11 +25,11 @@ var SameTransaction = Guard{
 				err = errors.Join(err, tx.Rollback())
 			}
 		}()
-		won, err := tx.Claim(ctx, r.Key, store.Record{Hash: r.Hash, Owner: r.Send})
+		fence, err := tx.Claim(ctx, r.Key, d.claim(r))
 		if err != nil {
 			return Pass{}, err
 		}
-		if won {
+		if fence != 0 {
 			d.Record(lab.Claim, "won")
 			return Pass{Tx: tx, Finish: finish(r)}, nil
 		}

@@ -25,11 +25,11 @@ var UniqueIndex = Guard{
 
 func (d Desk) claimAtInsert(r Request) func(context.Context, store.Tx) (*Answer, error) {
 	return func(ctx context.Context, tx store.Tx) (*Answer, error) {
-		won, err := tx.Claim(ctx, r.Key, store.Record{Hash: r.Hash, Owner: r.Send})
+		fence, err := tx.Claim(ctx, r.Key, d.claim(r))
 		if err != nil {
 			return nil, err
 		}
-		if won {
+		if fence != 0 {
 			d.Record(lab.Claim, "won")
 			return nil, nil
 		}
@@ -90,16 +90,16 @@ func (d Desk) claimFirst(ctx context.Context, r Request) (Pass, error) {
 var ErrGone = errors.New("the client left while its request waited")
 
 func (d Desk) tryClaim(ctx context.Context, r Request) (rec store.Record, won bool, err error) {
-	tx, err := d.Store.Begin(ctx, r.Send)
+	tx, err := d.Store.Begin(ctx, r.Send, store.TxOptions{})
 	if err != nil {
 		return rec, false, err
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }()
-	won, err = tx.Claim(ctx, r.Key, store.Record{Hash: r.Hash, Owner: r.Send})
+	fence, err := tx.Claim(ctx, r.Key, d.claim(r))
 	if err != nil {
 		return rec, false, err
 	}
-	if won {
+	if fence != 0 {
 		return rec, true, tx.Commit()
 	}
 	rec, _, err = tx.Read(ctx, r.Key)
@@ -114,15 +114,15 @@ func (d Desk) owner(r Request) Pass {
 			if d.Settings.OnFailure == "" || d.Settings.OnFailure == "keep" {
 				return nil
 			}
-			tx, err := d.Store.Begin(ctx, r.Send)
+			tx, err := d.Store.Begin(ctx, r.Send, store.TxOptions{})
 			if err != nil {
 				return err
 			}
 			defer tx.Rollback()
 			if d.Settings.OnFailure == "delete" {
-				err = tx.Release(ctx, r.Key)
+				_, err = tx.Release(ctx, r.Key, store.Holder{})
 			} else {
-				err = tx.Finish(ctx, r.Key, store.Record{Status: store.Failed, Code: a.Status, Body: a.Body})
+				_, err = tx.Finish(ctx, r.Key, store.Holder{}, store.Record{Status: store.Failed, Code: a.Status, Body: a.Body})
 			}
 			if err != nil {
 				return err

@@ -28,9 +28,25 @@ func (s Status) String() string { return [...]string{"processing", "done", "fail
 type Record struct {
 	Status Status
 	Hash   string // fingerprint of the request that claimed it
-	Owner  string // the send that claimed it
+	Owner  string // the send that holds the claim
+	Fence  int64  // how many have held it: 1 for the first, more for each that took it over
 	Code   int    // stored answer: HTTP status, 0 while processing
 	Body   []byte // stored answer
+}
+
+// Claim is a request's claim to a key. Times are scenario times, given as parameters: the clock of
+// a database server goes its own way.
+type Claim struct {
+	Hash  string
+	Owner string
+	Now   time.Duration
+	Lease time.Duration // how long it holds; 0 is until it is finished or released
+}
+
+// Holder says who may change a record. A zero field is not compared: the zero Holder is anybody.
+type Holder struct {
+	Owner string
+	Fence int64
 }
 
 // Order is one order to be written.
@@ -43,35 +59,106 @@ type Order struct {
 	Created   time.Duration // scenario time
 }
 
-// The classes of errors that a service reacts to. An engine wraps its own error in one of them.
-var (
-	ErrUnknownOutcome = errors.New("the outcome of the commit is not known")
+// Isolation is how far a transaction is kept from what others do. The zero value is the engine's
+// own default.
+type Isolation string
+
+// The isolation levels, as SQL names them.
+const (
+	ReadCommitted  Isolation = "read-committed"
+	RepeatableRead Isolation = "repeatable-read"
+	Serializable   Isolation = "serializable"
 )
 
-// Tx is a writing transaction. It is used by one goroutine.
+// TxOptions say how a transaction behaves. An engine that cannot refuses with [ErrUnsupported].
+type TxOptions struct {
+	Isolation Isolation
+	// LockTimeout is how long a statement may wait for another transaction, in scenario time: it
+	// then fails with [ErrBusy]. 0 is for ever.
+	LockTimeout time.Duration
+	// IdleTimeout is how long the transaction may go without a statement, in scenario time: the
+	// engine then ends its session, and with it the transaction. 0 is for ever.
+	IdleTimeout time.Duration
+}
+
+// The classes of errors that a service reacts to. An engine wraps its own error in one of them.
+var (
+	ErrDuplicate      = errors.New("the key is there already")
+	ErrSerialization  = errors.New("another transaction came in between")
+	ErrDeadlock       = errors.New("a deadlock, of which this transaction is the victim")
+	ErrBusy           = errors.New("another transaction holds the lock")
+	ErrAborted        = errors.New("the transaction has failed before and can only be rolled back")
+	ErrUnknownOutcome = errors.New("the outcome of the commit is not known")
+	ErrLost           = errors.New("the connection to the database is lost")
+	ErrUnsupported    = errors.New("the engine cannot do this")
+)
+
+// Tx is a writing transaction. It is used by one goroutine at a time.
 type Tx interface {
-	// Claim inserts a record for key in state Processing. It reports false, and changes nothing,
-	// when there is one.
-	Claim(ctx context.Context, key string, r Record) (won bool, err error)
+	// Claim inserts a record for key in state Processing. A claim with a lease also takes over one
+	// of the same request whose lease has run out. It returns the fence of the claim, or 0, and
+	// changes nothing, when another holds the key or has finished it.
+	Claim(ctx context.Context, key string, c Claim) (fence int64, err error)
+	// Insert inserts a record for key as a plain statement does: [ErrDuplicate] when there is one.
+	Insert(ctx context.Context, key string, c Claim) error
 	// Read returns the record of key as this transaction sees it.
 	Read(ctx context.Context, key string) (r Record, found bool, err error)
-	// Finish stores state and answer in the record of key.
-	Finish(ctx context.Context, key string, r Record) error
-	// Release deletes the record of key.
-	Release(ctx context.Context, key string) error
+	// Finish stores status, code and body of r in the record of key, if by holds it while it is
+	// in progress. It reports whether it did; the zero Holder finishes whatever is there.
+	Finish(ctx context.Context, key string, by Holder, r Record) (held bool, err error)
+	// Release deletes the record of key, if by holds it. It reports whether it did.
+	Release(ctx context.Context, key string, by Holder) (held bool, err error)
 	// Order inserts an order and returns its number.
 	Order(ctx context.Context, o Order) (int64, error)
+	// Placed returns the number of an order with key as this transaction sees it, the first of
+	// them where there are several.
+	Placed(ctx context.Context, key string) (number int64, found bool, err error)
+	// Touch changes a row that many orders share, such as an article's stock.
+	Touch(ctx context.Context, row string) error
 	// Commit makes the transaction durable. After an error that is not ErrUnknownOutcome nothing is.
 	Commit() error
 	// Rollback gives the transaction up. After Commit it does nothing.
 	Rollback() error
 }
 
+// Locker is a transaction that can ask for a lock and be refused at once.
+type Locker interface {
+	// TryLock takes a lock on key that lasts as long as the transaction. It reports false when
+	// another holds it.
+	TryLock(ctx context.Context, key string) (bool, error)
+}
+
+// Cut is what becomes of the connection to the database server at a commit.
+type Cut string
+
+// The cuts.
+const (
+	CutBefore Cut = "before" // the connection breaks before the COMMIT has reached the server
+	CutAfter  Cut = "after"  // it breaks when the server has committed, before its reply has come
+	Partition Cut = "silent" // nothing gets through any more, and neither side is told
+)
+
+// Cutter is a transaction over a connection that can fail.
+type Cutter interface {
+	// Cut arms the failure. [CutBefore] and [CutAfter] strike at Commit, which then returns
+	// ErrUnknownOutcome. Partition strikes at once: the session on the server stays as it is, and
+	// the transaction must not be used any more.
+	Cut(c Cut)
+}
+
+// Asker can find out afterwards what became of a transaction.
+type Asker interface {
+	// ID returns what the transaction is known by on the server. It is asked before the commit.
+	ID(ctx context.Context, tx Tx) (string, error)
+	// Committed reports what became of the transaction with an ID.
+	Committed(ctx context.Context, id string) (bool, error)
+}
+
 // Store is one trial's database.
 type Store interface {
 	// Begin starts a writing transaction, waiting until the engine lets it in or ctx ends. id
 	// names the request that asks.
-	Begin(ctx context.Context, id string) (Tx, error)
+	Begin(ctx context.Context, id string, o TxOptions) (Tx, error)
 	// Read returns the record of key in a statement of its own, outside any transaction.
 	Read(ctx context.Context, key string) (r Record, found bool, err error)
 	// Changed returns a channel that is closed when the next transaction has been committed.
@@ -80,8 +167,42 @@ type Store interface {
 	Count(ctx context.Context, operation string) (int, error)
 	// Effects returns all orders by their number, by SQL.
 	Effects(ctx context.Context) ([]lab.Effect, error)
+	// Close ends the store.
+	Close() error
+}
+
+// Clock is what a store needs of the clock of its trial.
+type Clock interface {
+	// Virtual reports whether time is fake, and stands still while the database works.
+	Virtual() bool
+	// WithTimeout ends a context after d of scenario time, with cause.
+	WithTimeout(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc)
+	// AfterFunc calls f after d of scenario time, unless it is stopped before.
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
+}
+
+// Options say in what world a store lives.
+type Options struct {
+	Clock Clock
+	// Yield is called when a statement had to wait for another transaction: the moment that the
+	// hand-over takes, so that what the two do never falls on one instant. Nil for none.
+	Yield func(ctx context.Context, id string) error
+}
+
+// Seat is room for one trial in a database. It is made outside the trial's bubble, and outlives it.
+type Seat interface {
+	// Open opens the store, empty, in the bubble of its trial.
+	Open(o Options) (Store, error)
+	// Leave gives the seat back, when the store is closed and the bubble has ended.
+	Leave() error
+}
+
+// Database is where the trials of a run have their orders.
+type Database interface {
+	// Seat makes room for a trial, waiting until there is some or ctx ends.
+	Seat(ctx context.Context) (Seat, error)
 	// Info says which engine this is, as the engine itself reports it.
 	Info() lab.Store
-	// Close ends the store and removes what it made.
+	// Close removes what the run made.
 	Close() error
 }

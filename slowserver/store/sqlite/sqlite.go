@@ -11,9 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver, registered as "sqlite"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"retrylab/internal/lab"
 	"retrylab/slowserver/store"
@@ -30,21 +32,127 @@ CREATE TABLE orders (
 	created_us INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX orders_by_operation ON orders (operation);
+CREATE INDEX orders_by_key ON orders (idem_key);
 CREATE TABLE idempotency (
 	idem_key TEXT PRIMARY KEY,
 	status INTEGER NOT NULL CHECK (status IN (0, 1, 2)),
 	request_hash TEXT NOT NULL,
 	owner TEXT NOT NULL,
+	fence INTEGER NOT NULL DEFAULT 1,
+	lease_until_us INTEGER,
 	response_code INTEGER NOT NULL DEFAULT 0,
 	response_body BLOB,
 	CHECK (status = 0 OR response_code <> 0)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE shared (
+	name TEXT PRIMARY KEY,
+	changes INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;`
+
+// Database makes a file for each trial in a directory that it is given. The files are copies of
+// one that was made with its schema: that costs a fraction of what making it does.
+type Database struct {
+	dir      string
+	template []byte
+	info     lab.Store
+	files    atomic.Int64
+}
+
+// New makes a database in a private directory, which is removed at its end.
+func New(dir string) (*Database, error) {
+	path := filepath.Join(dir, "template.db")
+	// Nothing is lost that cannot be made again, so nothing has to reach the disk.
+	db, err := sql.Open("sqlite", uri(path)+"?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
+	if err != nil {
+		return nil, fmt.Errorf("open store sqlite: %w", err)
+	}
+	_, err = db.Exec(schema)
+	if err := errors.Join(err, db.Close()); err != nil {
+		return nil, fmt.Errorf("open store sqlite in %s: %w", dir, err)
+	}
+	d := &Database{dir: dir}
+	if d.template, err = os.ReadFile(path); err != nil {
+		return nil, fmt.Errorf("open store sqlite: %w", err)
+	}
+	if d.info, err = d.ask(path); err != nil {
+		return nil, err
+	}
+	return d, os.Remove(path)
+}
+
+// uri names a file for SQLite, whatever characters are in its path.
+func uri(path string) string { return "file:" + (&url.URL{Path: path}).EscapedPath() }
+
+func connect(path string) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", uri(path)+"?_pragma=busy_timeout(0)&_pragma=synchronous(NORMAL)&_txlock=immediate")
+	if err != nil {
+		return nil, fmt.Errorf("open store sqlite: %w", err)
+	}
+	// One connection reads while another writes; more would only cost their opening.
+	db.SetMaxOpenConns(16)
+	db.SetMaxIdleConns(16)
+	return db, nil
+}
+
+// ask asks the engine what it is, over a connection as the stores have them.
+func (d *Database) ask(path string) (info lab.Store, err error) {
+	db, err := connect(path)
+	if err != nil {
+		return lab.Store{}, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var version, journal string
+	var synchronous int
+	if err := db.QueryRow("SELECT sqlite_version()").Scan(&version); err != nil {
+		return lab.Store{}, fmt.Errorf("ask SQLite for its version: %w", err)
+	}
+	if err := db.QueryRow("PRAGMA journal_mode").Scan(&journal); err != nil {
+		return lab.Store{}, fmt.Errorf("ask SQLite for its journal mode: %w", err)
+	}
+	if err := db.QueryRow("PRAGMA synchronous").Scan(&synchronous); err != nil {
+		return lab.Store{}, fmt.Errorf("ask SQLite for its synchronous mode: %w", err)
+	}
+	return lab.Store{
+		Engine: "sqlite", Version: version, Mode: "embedded", Counting: countSQL,
+		Settings: map[string]string{
+			"journal_mode": journal,
+			"synchronous":  [...]string{"off", "normal", "full", "extra"}[synchronous],
+			"writers":      "one",
+		},
+	}, nil
+}
+
+// Info returns version and settings as SQLite reported them.
+func (d *Database) Info() lab.Store { return d.info }
+
+// Close removes the directory with all that is in it.
+func (d *Database) Close() error {
+	if err := os.RemoveAll(d.dir); err != nil {
+		return fmt.Errorf("remove the private directory: %w", err)
+	}
+	return nil
+}
+
+// seat is a file that is yet to be made.
+type seat struct{ database *Database }
+
+// Seat makes room for a trial: there is always some.
+func (d *Database) Seat(ctx context.Context) (store.Seat, error) {
+	return seat{d}, context.Cause(ctx)
+}
+
+// Open makes the file and opens it.
+func (s seat) Open(o store.Options) (store.Store, error) {
+	return s.database.open(fmt.Sprintf("trial-%d", s.database.files.Add(1)), o.Yield)
+}
+
+// Leave does nothing: the store has removed its file.
+func (seat) Leave() error { return nil }
 
 // Store is a trial's database in one file.
 type Store struct {
 	db    *sql.DB
 	path  string
-	info  lab.Store
 	yield func(ctx context.Context, id string) error
 
 	// writer is SQLite's one writer lock, taken here before SQLite sees the statement. SQLite's
@@ -56,87 +164,22 @@ type Store struct {
 	changed chan struct{}
 }
 
-// Template is an empty database with its schema, made once for any number of trials: a copy of it
-// costs a fraction of what making it does.
-type Template struct {
-	dir  string
-	data []byte
-}
-
-// NewTemplate makes the database that the stores in dir are copies of.
-func NewTemplate(dir string) (*Template, error) {
-	path := filepath.Join(dir, "template.db")
-	// Nothing is lost that cannot be made again, so nothing has to reach the disk.
-	db, err := sql.Open("sqlite", uri(path)+"?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
-	if err != nil {
-		return nil, fmt.Errorf("open store sqlite: %w", err)
-	}
-	_, err = db.Exec(schema)
-	if err := errors.Join(err, db.Close()); err != nil {
-		return nil, fmt.Errorf("open store sqlite in %s: %w", dir, err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("open store sqlite: %w", err)
-	}
-	return &Template{dir: dir, data: data}, os.Remove(path)
-}
-
-// uri names a file for SQLite, whatever characters are in its path.
-func uri(path string) string { return "file:" + (&url.URL{Path: path}).EscapedPath() }
-
-// Open makes a new database called name. yield is called when a transaction had to wait for the
-// one before it: the moment that the hand-over takes, so that what the two do never falls on one
-// instant; nil for none.
-func (t *Template) Open(name string, yield func(ctx context.Context, id string) error) (*Store, error) {
+func (d *Database) open(name string, yield func(ctx context.Context, id string) error) (*Store, error) {
 	s := &Store{
-		path:    filepath.Join(t.dir, name+".db"),
+		path:    filepath.Join(d.dir, name+".db"),
 		yield:   yield,
 		writer:  make(chan struct{}, 1),
 		changed: make(chan struct{}),
 	}
-	if err := os.WriteFile(s.path, t.data, 0o600); err != nil {
+	if err := os.WriteFile(s.path, d.template, 0o600); err != nil {
 		return nil, fmt.Errorf("open store sqlite: %w", err)
 	}
-	db, err := sql.Open("sqlite", uri(s.path)+"?_pragma=busy_timeout(0)&_pragma=synchronous(NORMAL)&_txlock=immediate")
-	if err != nil {
-		return nil, fmt.Errorf("open store sqlite: %w", err)
-	}
-	s.db = db
-	// One connection reads while another writes; more would only cost their opening.
-	db.SetMaxOpenConns(16)
-	db.SetMaxIdleConns(16)
-	if err := s.readInfo(); err != nil {
-		return nil, errors.Join(err, s.Close())
+	var err error
+	if s.db, err = connect(s.path); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
-
-func (s *Store) readInfo() error {
-	var version, journal string
-	var synchronous int
-	if err := s.db.QueryRow("SELECT sqlite_version()").Scan(&version); err != nil {
-		return fmt.Errorf("ask SQLite for its version: %w", err)
-	}
-	if err := s.db.QueryRow("PRAGMA journal_mode").Scan(&journal); err != nil {
-		return fmt.Errorf("ask SQLite for its journal mode: %w", err)
-	}
-	if err := s.db.QueryRow("PRAGMA synchronous").Scan(&synchronous); err != nil {
-		return fmt.Errorf("ask SQLite for its synchronous mode: %w", err)
-	}
-	s.info = lab.Store{
-		Engine: "sqlite", Version: version, Mode: "embedded",
-		Settings: map[string]string{
-			"journal_mode": journal,
-			"synchronous":  [...]string{"off", "normal", "full", "extra"}[synchronous],
-			"writers":      "one",
-		},
-	}
-	return nil
-}
-
-// Info returns version and settings as SQLite reported them.
-func (s *Store) Info() lab.Store { return s.info }
 
 // Close closes the database and removes its files.
 func (s *Store) Close() error {
@@ -177,7 +220,13 @@ func (s *Store) announce() {
 }
 
 // Begin takes the writer lock and starts a transaction with BEGIN IMMEDIATE.
-func (s *Store) Begin(ctx context.Context, id string) (store.Tx, error) {
+//
+// SQLite has one level of isolation, the strictest, and knows no time limit but that for the
+// writer lock, which is another thing: a transaction that asks for more is refused.
+func (s *Store) Begin(ctx context.Context, id string, o store.TxOptions) (store.Tx, error) {
+	if o != (store.TxOptions{}) {
+		return nil, fmt.Errorf("begin in SQLite with %+v: %w", o, store.ErrUnsupported)
+	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -217,8 +266,8 @@ type querier interface {
 
 func read(ctx context.Context, q querier, key string) (r store.Record, found bool, err error) {
 	err = q.QueryRowContext(context.WithoutCancel(ctx),
-		"SELECT status, request_hash, owner, response_code, response_body FROM idempotency WHERE idem_key = ?", key).
-		Scan(&r.Status, &r.Hash, &r.Owner, &r.Code, &r.Body)
+		"SELECT status, request_hash, owner, fence, response_code, response_body FROM idempotency WHERE idem_key = ?", key).
+		Scan(&r.Status, &r.Hash, &r.Owner, &r.Fence, &r.Code, &r.Body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return store.Record{}, false, nil
 	}
@@ -228,9 +277,12 @@ func read(ctx context.Context, q querier, key string) (r store.Record, found boo
 	return r, true, nil
 }
 
+// countSQL is the statement that counts effects.
+const countSQL = "SELECT count(*) FROM orders WHERE operation = ?"
+
 // Count counts an operation's orders.
 func (s *Store) Count(ctx context.Context, operation string) (n int, err error) {
-	err = s.db.QueryRowContext(ctx, "SELECT count(*) FROM orders WHERE operation = ?", operation).Scan(&n)
+	err = s.db.QueryRowContext(ctx, countSQL, operation).Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("count orders: %w", err)
 	}
@@ -264,34 +316,102 @@ type tx struct {
 	ended bool
 }
 
-func (t *tx) Claim(ctx context.Context, key string, r store.Record) (bool, error) {
-	res, err := t.tx.ExecContext(context.WithoutCancel(ctx),
-		"INSERT INTO idempotency (idem_key, status, request_hash, owner) VALUES (?, 0, ?, ?) ON CONFLICT DO NOTHING", key, r.Hash, r.Owner)
-	if err != nil {
-		return false, fmt.Errorf("claim key: %w", err)
+func (t *tx) Claim(ctx context.Context, key string, c store.Claim) (fence int64, err error) {
+	const insert = "INSERT INTO idempotency (idem_key, status, request_hash, owner, lease_until_us) VALUES (?1, 0, ?2, ?3, ?4) "
+	query, args := insert+"ON CONFLICT DO NOTHING RETURNING fence", []any{key, c.Hash, c.Owner, lease(c)}
+	if c.Lease > 0 {
+		query = insert + `ON CONFLICT (idem_key) DO UPDATE
+			SET owner = excluded.owner, fence = fence + 1, lease_until_us = excluded.lease_until_us
+			WHERE status = 0 AND lease_until_us <= ?5 AND request_hash = excluded.request_hash
+			RETURNING fence`
+		args = append(args, c.Now.Microseconds())
 	}
-	n, err := res.RowsAffected()
-	return n == 1, err
+	err = t.tx.QueryRowContext(context.WithoutCancel(ctx), query, args...).Scan(&fence)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("claim key: %w", classified(err))
+	}
+	return fence, nil
+}
+
+// lease is the end of a claim, NULL for one without.
+func lease(c store.Claim) any {
+	if c.Lease == 0 {
+		return nil
+	}
+	return (c.Now + c.Lease).Microseconds()
+}
+
+func (t *tx) Insert(ctx context.Context, key string, c store.Claim) error {
+	_, err := t.tx.ExecContext(context.WithoutCancel(ctx),
+		"INSERT INTO idempotency (idem_key, status, request_hash, owner, lease_until_us) VALUES (?, 0, ?, ?, ?)",
+		key, c.Hash, c.Owner, lease(c))
+	if err != nil {
+		return fmt.Errorf("insert key: %w", classified(err))
+	}
+	return nil
+}
+
+// classified wraps an error of SQLite in the class that a service knows.
+func classified(err error) error {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Code() {
+	case sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE:
+		return fmt.Errorf("%w (%w)", store.ErrDuplicate, err)
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_SNAPSHOT:
+		return fmt.Errorf("%w (%w)", store.ErrBusy, err)
+	}
+	return err
 }
 
 func (t *tx) Read(ctx context.Context, key string) (store.Record, bool, error) {
 	return read(ctx, t.tx, key)
 }
 
-func (t *tx) Finish(ctx context.Context, key string, r store.Record) error {
-	_, err := t.tx.ExecContext(context.WithoutCancel(ctx),
-		"UPDATE idempotency SET status = ?, response_code = ?, response_body = ? WHERE idem_key = ?", r.Status, r.Code, r.Body, key)
-	if err != nil {
-		return fmt.Errorf("finish key: %w", err)
-	}
-	return nil
+func (t *tx) Finish(ctx context.Context, key string, by store.Holder, r store.Record) (bool, error) {
+	return t.change(ctx, "finish key",
+		`UPDATE idempotency SET status = ?4, response_code = ?5, response_body = ?6, lease_until_us = NULL
+		WHERE idem_key = ?1 AND (?2 = '' OR status = 0 AND owner = ?2) AND (?3 = 0 OR status = 0 AND fence = ?3)`,
+		key, by.Owner, by.Fence, r.Status, r.Code, r.Body)
 }
 
-func (t *tx) Release(ctx context.Context, key string) error {
-	if _, err := t.tx.ExecContext(context.WithoutCancel(ctx), "DELETE FROM idempotency WHERE idem_key = ?", key); err != nil {
-		return fmt.Errorf("release key: %w", err)
+func (t *tx) Release(ctx context.Context, key string, by store.Holder) (bool, error) {
+	return t.change(ctx, "release key",
+		"DELETE FROM idempotency WHERE idem_key = ?1 AND (?2 = '' OR owner = ?2) AND (?3 = 0 OR fence = ?3)",
+		key, by.Owner, by.Fence)
+}
+
+func (t *tx) Touch(ctx context.Context, row string) error {
+	_, err := t.change(ctx, "touch "+row,
+		"INSERT INTO shared (name, changes) VALUES (?1, 1) ON CONFLICT (name) DO UPDATE SET changes = changes + 1", row)
+	return err
+}
+
+// change performs a statement and reports whether it changed anything.
+func (t *tx) change(ctx context.Context, what, query string, args ...any) (bool, error) {
+	res, err := t.tx.ExecContext(context.WithoutCancel(ctx), query, args...)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", what, classified(err))
 	}
-	return nil
+	n, err := res.RowsAffected()
+	return n > 0, err
+}
+
+func (t *tx) Placed(ctx context.Context, key string) (number int64, found bool, err error) {
+	err = t.tx.QueryRowContext(context.WithoutCancel(ctx),
+		"SELECT id FROM orders WHERE idem_key = ? ORDER BY id LIMIT 1", key).Scan(&number)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("look for an order: %w", err)
+	}
+	return number, true, nil
 }
 
 func (t *tx) Order(ctx context.Context, o store.Order) (int64, error) {

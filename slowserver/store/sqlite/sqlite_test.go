@@ -18,11 +18,11 @@ import (
 
 func openIn(t *testing.T, dir string) *Store {
 	t.Helper()
-	template, err := NewTemplate(dir)
+	database, err := New(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := template.Open("test", nil)
+	s, err := database.open("test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func files(t *testing.T, dir string) []string {
 func TestCloseLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	template, err := NewTemplate(dir)
+	database, err := New(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,12 +60,12 @@ func TestCloseLeavesNoFile(t *testing.T) {
 	}
 	var stores []*Store
 	for _, name := range []string{"trial-1", "trial-2"} {
-		s, err := template.Open(name, nil)
+		s, err := database.open(name, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		stores = append(stores, s)
-		tx, err := s.Begin(t.Context(), "test")
+		tx, err := s.Begin(t.Context(), "test", store.TxOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestCloseUnderATransaction(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := openIn(t, dir)
-	tx, err := s.Begin(t.Context(), "open")
+	tx, err := s.Begin(t.Context(), "open", store.TxOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,11 +136,11 @@ func TestDirectoriesThatDoNot(t *testing.T) {
 			if dir == readOnly && os.Geteuid() == 0 {
 				t.Skip("root may write anywhere")
 			}
-			_, err := NewTemplate(dir)
+			_, err := New(dir)
 			if err == nil || !strings.Contains(err.Error(), "open store sqlite in "+dir) {
 				t.Errorf("the template: %v; want an error that names the store and the directory", err)
 			}
-			_, err = (&Template{dir: dir}).Open("test", nil)
+			_, err = (&Database{dir: dir}).open("test", nil)
 			var path *os.PathError
 			if !errors.As(err, &path) || !strings.HasPrefix(err.Error(), "open store sqlite: ") || filepath.Dir(path.Path) != dir {
 				t.Errorf("a store: %v; want an error that names the store and the file", err)
@@ -171,19 +171,41 @@ func TestPathOfAnyCharacters(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	t.Parallel()
-	s := openIn(t, t.TempDir())
+	d, err := New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := d.open("test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer s.Close()
 	var version string
 	if err := s.db.QueryRow("SELECT sqlite_version()").Scan(&version); err != nil {
 		t.Fatal(err)
 	}
-	got := s.Info()
-	if got.Engine != "sqlite" || got.Version != version || got.Mode != "embedded" {
-		t.Errorf("%+v, want sqlite %s embedded", got, version)
+	got := d.Info()
+	if got.Engine != "sqlite" || got.Version != version || got.Mode != "embedded" || got.ChosenBy != "" {
+		t.Errorf("%+v, want sqlite %s embedded, chosen by nobody", got, version)
 	}
 	for name, want := range map[string]string{"journal_mode": "wal", "synchronous": "normal", "writers": "one"} {
 		if got.Settings[name] != want {
 			t.Errorf("%s is %q, want %q", name, got.Settings[name], want)
+		}
+	}
+	var n int
+	if err := s.db.QueryRow(got.Counting, "op-1").Scan(&n); err != nil || n != 0 {
+		t.Errorf("the statement that counts: %d, %v", n, err)
+	}
+}
+
+func TestUnsupported(t *testing.T) {
+	t.Parallel()
+	s := openIn(t, t.TempDir())
+	defer s.Close()
+	for _, o := range []store.TxOptions{{Isolation: store.ReadCommitted}, {LockTimeout: time.Second}, {IdleTimeout: time.Second}} {
+		if _, err := s.Begin(t.Context(), "test", o); !errors.Is(err, store.ErrUnsupported) {
+			t.Errorf("%+v: %v, want %v", o, err, store.ErrUnsupported)
 		}
 	}
 }
@@ -193,13 +215,13 @@ func TestInfo(t *testing.T) {
 func TestYield(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		template, err := NewTemplate(t.TempDir())
+		database, err := New(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
 		refused := errors.New("not now")
 		var asked []string
-		s, err := template.Open("test", func(_ context.Context, id string) error {
+		s, err := database.open("test", func(_ context.Context, id string) error {
 			asked = append(asked, id)
 			if id == "refused" {
 				return refused
@@ -211,7 +233,7 @@ func TestYield(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		first, err := s.Begin(t.Context(), "first")
+		first, err := s.Begin(t.Context(), "first", store.TxOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +241,7 @@ func TestYield(t *testing.T) {
 		var waiters sync.WaitGroup
 		for _, id := range []string{"refused", "second"} {
 			waiters.Go(func() {
-				tx, err := s.Begin(t.Context(), id)
+				tx, err := s.Begin(t.Context(), id, store.TxOptions{})
 				if id == "refused" {
 					if err != refused {
 						t.Errorf("began with %v, want %v", err, refused)

@@ -66,7 +66,11 @@ var cases = []struct {
 	{"a context that has ended begins nothing", endedContext},
 	{"twelve claims of one key", twelveClaims},
 	{"twelve keys side by side", twelveKeys},
-	{"information", information},
+	{"a lease that has run out is taken over", takenOver},
+	{"who does not hold a key changes nothing", fenced},
+	{"a plain insert of a key that is there is a duplicate", duplicate},
+	{"an order is found by its key", placed},
+	{"a row that orders share", touched},
 }
 
 // virtualCases need a bubble: in real time nobody can know that a goroutine waits.
@@ -104,7 +108,7 @@ func (b *bench) must(err error) {
 
 func (b *bench) begin(id string) store.Tx {
 	b.Helper()
-	tx, err := b.Begin(b.Context(), id)
+	tx, err := b.Begin(b.Context(), id, store.TxOptions{})
 	b.must(err)
 	return tx
 }
@@ -119,10 +123,35 @@ func (b *bench) do(f func(tx store.Tx)) {
 
 func (b *bench) claim(tx store.Tx, key string, want bool) {
 	b.Helper()
-	won, err := tx.Claim(b.Context(), key, store.Record{Hash: "hash-" + key, Owner: "owner-" + key})
+	fence, err := tx.Claim(b.Context(), key, by(key))
 	b.must(err)
-	if won != want {
+	if won := fence != 0; won != want {
 		b.Errorf("claim of %q: won %v, want %v", key, won, want)
+	}
+}
+
+// by is the claim of a key's only owner.
+func by(key string) store.Claim {
+	return store.Claim{Hash: "hash-" + key, Owner: "owner-" + key}
+}
+
+// finish finishes the record of a key, whoever holds it.
+func (b *bench) finish(tx store.Tx, key string, r store.Record) {
+	b.Helper()
+	held, err := tx.Finish(b.Context(), key, store.Holder{}, r)
+	b.must(err)
+	if !held {
+		b.Errorf("%q could not be finished", key)
+	}
+}
+
+// release deletes the record of a key, whoever holds it.
+func (b *bench) release(tx store.Tx, key string, want bool) {
+	b.Helper()
+	held, err := tx.Release(b.Context(), key, store.Holder{})
+	b.must(err)
+	if held != want {
+		b.Errorf("release of %q: %v, want %v", key, held, want)
 	}
 }
 
@@ -171,7 +200,7 @@ func (b *bench) wantCount(operation string, want int) {
 
 // claimed is the record of a key after [bench.claim].
 func claimed(key string) store.Record {
-	return store.Record{Status: store.Processing, Hash: "hash-" + key, Owner: "owner-" + key}
+	return store.Record{Status: store.Processing, Hash: "hash-" + key, Owner: "owner-" + key, Fence: 1}
 }
 
 func claimedOnce(b *bench) {
@@ -181,9 +210,9 @@ func claimedOnce(b *bench) {
 		b.claim(tx, "b", true)
 	})
 	b.do(func(tx store.Tx) {
-		won, err := tx.Claim(b.Context(), "a", store.Record{Hash: "another", Owner: "late"})
+		fence, err := tx.Claim(b.Context(), "a", store.Claim{Hash: "another", Owner: "late"})
 		b.must(err)
-		if won {
+		if fence != 0 {
 			b.Error("a key was claimed twice")
 		}
 		b.wantRecord(tx, "a", claimed("a")) // the loser changes nothing
@@ -211,7 +240,7 @@ func isolation(b *bench) {
 func readDoesNotWait(b *bench) {
 	b.do(func(tx store.Tx) { b.claim(tx, "a", true) })
 	tx := b.begin("writer")
-	b.must(tx.Finish(b.Context(), "a", store.Record{Status: store.Done, Code: 201, Body: []byte("x")}))
+	b.finish(tx, "a", store.Record{Status: store.Done, Code: 201, Body: []byte("x")})
 	b.wantRecord(b, "a", claimed("a"))
 	if _, err := b.Effects(b.Context()); err != nil {
 		b.Error(err)
@@ -230,8 +259,8 @@ func finish(b *bench) {
 	failed := claimed("failed")
 	failed.Status, failed.Code, failed.Body = store.Failed, 503, []byte("no")
 	b.do(func(tx store.Tx) {
-		b.must(tx.Finish(b.Context(), "done", store.Record{Status: store.Done, Code: 201, Body: done.Body}))
-		b.must(tx.Finish(b.Context(), "failed", store.Record{Status: store.Failed, Code: 503, Body: failed.Body}))
+		b.finish(tx, "done", store.Record{Status: store.Done, Code: 201, Body: done.Body})
+		b.finish(tx, "failed", store.Record{Status: store.Failed, Code: 503, Body: failed.Body})
 		b.wantRecord(tx, "done", done)
 	})
 	b.wantRecord(b, "done", done)
@@ -249,14 +278,163 @@ func release(b *bench) {
 		b.claim(tx, "b", true)
 	})
 	b.do(func(tx store.Tx) {
-		b.must(tx.Release(b.Context(), "a"))
-		b.must(tx.Release(b.Context(), "never claimed"))
+		b.release(tx, "a", true)
+		b.release(tx, "never claimed", false)
 		b.wantAbsent(tx, "a")
 		b.wantRecord(b, "a", claimed("a"))
 	})
 	b.wantAbsent(b, "a")
 	b.wantRecord(b, "b", claimed("b"))
 	b.do(func(tx store.Tx) { b.claim(tx, "a", true) })
+}
+
+// takenOver has a key claimed by one after the other, as their leases run out.
+func takenOver(b *bench) {
+	claim := func(owner string, now, lease time.Duration, want int64) {
+		b.Helper()
+		b.do(func(tx store.Tx) {
+			fence, err := tx.Claim(b.Context(), "a", store.Claim{Hash: "h", Owner: owner, Now: now, Lease: lease})
+			b.must(err)
+			if fence != want {
+				b.Errorf("%s at %s: fence %d, want %d", owner, now, fence, want)
+			}
+		})
+	}
+	claim("A", 0, 10*time.Second, 1)
+	claim("early", 10*time.Second-time.Microsecond, 10*time.Second, 0)
+	b.wantRecord(b, "a", store.Record{Hash: "h", Owner: "A", Fence: 1})
+	claim("B", 10*time.Second, 5*time.Second, 2)
+	b.do(func(tx store.Tx) {
+		fence, err := tx.Claim(b.Context(), "a", store.Claim{Hash: "other", Owner: "C", Now: time.Hour, Lease: time.Second})
+		b.must(err)
+		if fence != 0 {
+			b.Error("another request has taken the key over")
+		}
+	})
+	claim("C", 20*time.Second, 0, 0) // who knows nothing of leases takes nothing over
+	claim("C", 20*time.Second, time.Second, 3)
+	b.wantRecord(b, "a", store.Record{Hash: "h", Owner: "C", Fence: 3})
+	b.do(func(tx store.Tx) { b.claim(tx, "b", true) })
+	b.do(func(tx store.Tx) {
+		fence, err := tx.Claim(b.Context(), "b", store.Claim{Hash: "hash-b", Owner: "D", Now: 25 * time.Hour, Lease: time.Second})
+		b.must(err)
+		if fence != 0 {
+			b.Error("a claim without a lease, which holds for ever, was taken over")
+		}
+	})
+	b.do(func(tx store.Tx) {
+		held, err := tx.Finish(b.Context(), "b", store.Holder{}, store.Record{Status: store.Done, Code: 201})
+		b.must(err)
+		fence, err := tx.Claim(b.Context(), "b", store.Claim{Hash: "hash-b", Owner: "late", Now: time.Hour, Lease: time.Second})
+		b.must(err)
+		if !held || fence != 0 {
+			b.Errorf("finished %v, and then claimed with the fence %d", held, fence)
+		}
+	})
+}
+
+// fenced has records finished and released by those who hold them and by those who no longer do.
+func fenced(b *bench) {
+	take := func(key, owner string, now time.Duration) {
+		b.Helper()
+		b.do(func(tx store.Tx) {
+			fence, err := tx.Claim(b.Context(), key, store.Claim{Hash: "h", Owner: owner, Now: now, Lease: time.Second})
+			b.must(err)
+			if fence == 0 {
+				b.Errorf("%s could not claim %s", owner, key)
+			}
+		})
+	}
+	done := store.Record{Status: store.Done, Code: 201, Body: []byte("x")}
+	end := func(what string, held bool, err error, want bool) {
+		b.Helper()
+		b.must(err)
+		if held != want {
+			b.Errorf("%s: %v, want %v", what, held, want)
+		}
+	}
+	take("a", "A", 0)
+	take("a", "B", time.Minute)
+	b.do(func(tx store.Tx) {
+		held, err := tx.Finish(b.Context(), "a", store.Holder{Owner: "A", Fence: 1}, done)
+		end("the first owner finishes", held, err, false)
+		held, err = tx.Release(b.Context(), "a", store.Holder{Owner: "A"})
+		end("the first owner releases", held, err, false)
+		held, err = tx.Finish(b.Context(), "a", store.Holder{Fence: 1}, done)
+		end("by the first fence", held, err, false)
+		held, err = tx.Finish(b.Context(), "a", store.Holder{Owner: "B", Fence: 2}, done)
+		end("the second owner finishes", held, err, true)
+		held, err = tx.Finish(b.Context(), "a", store.Holder{Owner: "B", Fence: 2}, done)
+		end("the second owner finishes again", held, err, false)
+	})
+	b.wantRecord(b, "a", store.Record{Status: store.Done, Hash: "h", Owner: "B", Fence: 2, Code: 201, Body: []byte("x")})
+
+	// A record that is deleted takes the fence with it.
+	take("c", "A", 0)
+	take("c", "B", time.Minute)
+	b.do(func(tx store.Tx) {
+		held, err := tx.Release(b.Context(), "c", store.Holder{Owner: "B", Fence: 2})
+		end("the owner releases", held, err, true)
+	})
+	take("c", "C", 2*time.Minute)
+	b.wantRecord(b, "c", store.Record{Hash: "h", Owner: "C", Fence: 1})
+	b.do(func(tx store.Tx) {
+		held, err := tx.Finish(b.Context(), "c", store.Holder{Owner: "A", Fence: 1}, done)
+		end("a stale owner by owner and fence", held, err, false)
+		held, err = tx.Finish(b.Context(), "c", store.Holder{Fence: 1}, done)
+		end("a stale owner by the fence alone", held, err, true)
+		held, err = tx.Finish(b.Context(), "never claimed", store.Holder{}, done)
+		end("a key that is not there", held, err, false)
+	})
+}
+
+func duplicate(b *bench) {
+	b.do(func(tx store.Tx) { b.must(tx.Insert(b.Context(), "a", by("a"))) })
+	b.wantRecord(b, "a", claimed("a"))
+	tx := b.begin("again")
+	if err := tx.Insert(b.Context(), "a", by("a")); !errors.Is(err, store.ErrDuplicate) {
+		b.Errorf("inserted twice: %v, want %v", err, store.ErrDuplicate)
+	}
+	b.must(tx.Rollback()) // what else the transaction can do is the engine's
+	b.do(func(tx store.Tx) { b.claim(tx, "a", false) })
+}
+
+func placed(b *bench) {
+	find := func(from store.Tx, key string, want int64) {
+		b.Helper()
+		got, found, err := from.Placed(b.Context(), key)
+		b.must(err)
+		if found != (want != 0) || got != want {
+			b.Errorf("an order with the key %q: %d, %v; want %d", key, got, found, want)
+		}
+	}
+	var first int64
+	b.do(func(tx store.Tx) {
+		find(tx, "k", 0)
+		for range 2 {
+			id, err := tx.Order(b.Context(), store.Order{Operation: "op-1", Send: "s", Node: "n", Key: "k", Amount: 1})
+			b.must(err)
+			if first == 0 {
+				first = id
+			}
+		}
+		find(tx, "k", first)
+		b.order(tx, "op-2") // without a key
+	})
+	tx := b.begin("later")
+	find(tx, "k", first)
+	find(tx, "", 0)
+	b.must(tx.Rollback())
+}
+
+func touched(b *bench) {
+	for range 2 {
+		b.do(func(tx store.Tx) {
+			b.must(tx.Touch(b.Context(), "stock"))
+			b.must(tx.Touch(b.Context(), "ledger"))
+			b.must(tx.Touch(b.Context(), "stock"))
+		})
+	}
 }
 
 func orders(b *bench) {
@@ -306,14 +484,14 @@ func rollback(b *bench) {
 	b.do(func(tx store.Tx) { b.claim(tx, "old", true) })
 	tx := b.begin("given up")
 	b.claim(tx, "new", true)
-	b.must(tx.Finish(b.Context(), "old", store.Record{Status: store.Done, Code: 201}))
+	b.finish(tx, "old", store.Record{Status: store.Done, Code: 201})
 	b.order(tx, "op-1")
 	b.must(tx.Rollback())
 	b.wantAbsent(b, "new")
 	b.wantRecord(b, "old", claimed("old"))
 	b.wantCount("op-1", 0)
 	tx = b.begin("released in vain")
-	b.must(tx.Release(b.Context(), "old"))
+	b.release(tx, "old", true)
 	b.must(tx.Rollback())
 	b.wantRecord(b, "old", claimed("old"))
 	b.do(func(tx store.Tx) { b.claim(tx, "new", true) })
@@ -356,15 +534,15 @@ func ended(b *bench) {
 // try begins a transaction and claims a key in it. Engines differ in which of the two waits for
 // another transaction. It can be called by any goroutine.
 func (b *bench) try(ctx context.Context, key string) (store.Tx, bool, error) {
-	tx, err := b.Begin(ctx, "claim of "+key)
+	tx, err := b.Begin(ctx, "claim of "+key, store.TxOptions{})
 	if err != nil {
 		return nil, false, err
 	}
-	won, err := tx.Claim(ctx, key, store.Record{Hash: "hash-" + key, Owner: "owner-" + key})
+	fence, err := tx.Claim(ctx, key, by(key))
 	if err != nil {
 		return nil, false, errors.Join(err, tx.Rollback())
 	}
-	return tx, won, nil
+	return tx, fence != 0, nil
 }
 
 func closed(c <-chan struct{}) bool {
@@ -416,7 +594,7 @@ func notChanged(b *bench) {
 
 func outlives(b *bench) {
 	ctx, cancel := context.WithCancel(b.Context())
-	tx, err := b.Begin(ctx, "outlives")
+	tx, err := b.Begin(ctx, "outlives", store.TxOptions{})
 	b.must(err)
 	b.claim(tx, "a", true)
 	cancel()
@@ -505,7 +683,7 @@ func endedContext(b *bench) {
 	enough := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(b.Context())
 	cancel(enough)
-	if tx, err := b.Begin(ctx, "late"); !errors.Is(err, enough) {
+	if tx, err := b.Begin(ctx, "late", store.TxOptions{}); !errors.Is(err, enough) {
 		b.Errorf("began with %v, want %v", err, enough)
 		if err == nil {
 			b.must(tx.Rollback())
@@ -549,7 +727,8 @@ func twelveClaims(b *bench) {
 		wins++
 		mu.Unlock()
 		_, err = tx.Order(b.Context(), store.Order{Operation: "op-1", Send: "op-1", Node: "order-1", Key: "a", Amount: 1})
-		return errors.Join(err, tx.Finish(b.Context(), "a", store.Record{Status: store.Done, Code: 201}), tx.Commit())
+		_, e := tx.Finish(b.Context(), "a", store.Holder{}, store.Record{Status: store.Done, Code: 201})
+		return errors.Join(err, e, tx.Commit())
 	})
 	if wins != 1 {
 		b.Errorf("%d claims were won, want 1", wins)
@@ -589,16 +768,6 @@ func twelveKeys(b *bench) {
 	}
 	if len(effects) != 36 || len(numbers) != 36 {
 		b.Errorf("%d orders with %d numbers, want 36 each", len(effects), len(numbers))
-	}
-}
-
-func information(b *bench) {
-	i := b.Info()
-	if i.Engine == "" || i.Version == "" || i.Mode == "" {
-		b.Errorf("information is missing: %+v", i)
-	}
-	if i.ChosenBy != "" {
-		b.Errorf("the store says who chose it (%q); it cannot know", i.ChosenBy)
 	}
 }
 
