@@ -8,25 +8,94 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"time"
 
+	"retrylab/internal/containers"
+	"retrylab/internal/pgcluster"
 	"retrylab/slowserver/store"
+	"retrylab/slowserver/store/postgres"
 	"retrylab/slowserver/store/sqlite"
 )
 
-// SQLite and Postgres are the engines, as a scenario's needs name them.
+// The engines, as a scenario's needs name them, and the other ways to one of them.
 const (
 	SQLite   = "sqlite"
 	Postgres = "postgres"
+	Docker   = "docker"
 )
+
+// Engine is the engine that a choice of --store comes to, or an error that says what can be chosen.
+func Engine(choice string) (string, error) {
+	kind, image, colon := strings.Cut(choice, ":")
+	switch {
+	case choice == SQLite, choice == Postgres:
+		return choice, nil
+	case isURL(choice):
+		return Postgres, nil
+	case kind == Docker && !colon:
+		return Postgres, nil
+	case kind == Docker:
+		if err := containers.CheckImage(image); err != nil {
+			return "", err
+		}
+		return Postgres, nil
+	}
+	return "", fmt.Errorf("there is no store %q", withoutSecret(choice))
+}
+
+// Choices is what --store takes, for messages and completion.
+var Choices = []string{SQLite, Postgres, "postgres://…", Docker, "docker:IMAGE"}
+
+func isURL(choice string) bool {
+	return strings.HasPrefix(choice, "postgres://") || strings.HasPrefix(choice, "postgresql://")
+}
+
+// withoutSecret is a choice as a message may show it: what comes after a scheme may be a password.
+func withoutSecret(choice string) string {
+	if scheme, _, ok := strings.Cut(choice, "://"); ok {
+		return scheme + "://…"
+	}
+	if strings.ContainsAny(choice, "@=") {
+		return "…"
+	}
+	return choice
+}
 
 // Options say how a database is opened.
 type Options struct {
-	Jobs int // trials that have a place in it at once; at least 1
+	Jobs int    // trials that have a place in it at once; at least 1
+	Bin  string // directory of the PostgreSQL binaries; empty to look for them
+	// Schema is one that is shared with other processes and kept, for a database that is there
+	// already; empty for one of the run's own.
+	Schema string
 }
+
+// connections is what a private cluster is started with: enough for so many trials side by side.
+const connections = 500
 
 // Open opens the database that a choice names.
 func Open(ctx context.Context, choice string, o Options) (store.Database, error) {
-	return openSQLite()
+	switch {
+	case choice == SQLite:
+		return openSQLite()
+	case choice == Postgres:
+		return openCluster(ctx, o)
+	case isURL(choice):
+		return named(postgres.Open(ctx, postgres.Options{DSN: choice, Mode: "server", Jobs: o.Jobs, Schema: o.Schema}))
+	case strings.HasPrefix(choice, Docker):
+		_, image, _ := strings.Cut(choice, ":")
+		return openContainer(ctx, image, o)
+	}
+	return nil, fmt.Errorf("there is no store %q", withoutSecret(choice))
+}
+
+// named makes sure that no typed nil becomes a database.
+func named(d *postgres.Database, err error) (store.Database, error) {
+	if err != nil {
+		return nil, fmt.Errorf("open store postgres: %w", err)
+	}
+	return d, nil
 }
 
 func openSQLite() (store.Database, error) {
@@ -39,4 +108,43 @@ func openSQLite() (store.Database, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return d, nil
+}
+
+// hosted is a database whose server ends with it.
+type hosted struct {
+	store.Database
+	stop func() error
+}
+
+// Close closes the database and ends its server.
+func (h *hosted) Close() error { return errors.Join(h.Database.Close(), h.stop()) }
+
+// openCluster starts a private PostgreSQL from the binaries on this machine.
+func openCluster(ctx context.Context, o Options) (store.Database, error) {
+	c, err := pgcluster.Start(ctx, pgcluster.Options{Bin: o.Bin, MaxConnections: connections})
+	if err != nil {
+		return nil, fmt.Errorf("open store postgres: %w", err)
+	}
+	return host(ctx, postgres.Options{DSN: c.DSN(), Private: true, Mode: "private cluster", Jobs: o.Jobs}, c.Stop)
+}
+
+func openContainer(ctx context.Context, image string, o Options) (store.Database, error) {
+	c, err := containers.Postgres(ctx, image)
+	if err != nil {
+		return nil, fmt.Errorf("open store docker: %w", err)
+	}
+	return host(ctx, postgres.Options{DSN: c.DSN(), Mode: "container of " + c.Image(), Jobs: o.Jobs}, func() error {
+		// Also after an interrupt.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		defer cancel()
+		return c.Stop(ctx)
+	})
+}
+
+func host(ctx context.Context, o postgres.Options, stop func() error) (store.Database, error) {
+	d, err := named(postgres.Open(ctx, o))
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return &hosted{Database: d, stop: stop}, nil
 }

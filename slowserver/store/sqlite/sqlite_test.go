@@ -29,10 +29,21 @@ func openIn(t *testing.T, dir string) *Store {
 	return s
 }
 
-func open(t *testing.T) store.Store { return openIn(t, t.TempDir()) }
+func sit(t *testing.T) store.Seat {
+	t.Helper()
+	database, err := New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seat, err := database.Seat(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seat
+}
 
-func TestStore(t *testing.T)        { storetest.Exercise(t, open) }
-func TestStoreVirtual(t *testing.T) { storetest.ExerciseVirtual(t, open) }
+func TestStore(t *testing.T)        { storetest.Exercise(t, sit) }
+func TestStoreVirtual(t *testing.T) { storetest.ExerciseVirtual(t, sit) }
 
 // files lists what is in a directory.
 func files(t *testing.T, dir string) []string {

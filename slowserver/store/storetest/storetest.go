@@ -15,31 +15,34 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"retrylab/internal/lab"
+	"retrylab/internal/vtime"
 	"retrylab/slowserver/store"
 )
 
-// Open opens an empty store for a test, which closes it.
-type Open func(t *testing.T) store.Store
+// Sit takes a seat in a database for a test, and leaves it at the test's end. It is called outside
+// any bubble.
+type Sit func(t *testing.T) store.Seat
 
 // Exercise runs the suite in real time.
-func Exercise(t *testing.T, open Open) {
+func Exercise(t *testing.T, sit Sit) {
 	t.Parallel()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.run(newBench(t, open))
+			c.run(newBench(t, sit(t), vtime.NewWall(time.Time{}, 1)))
 		})
 	}
 }
 
 // ExerciseVirtual runs the suite on the virtual clock, a bubble for each case, and with it the
 // cases that need to know when a goroutine is blocked.
-func ExerciseVirtual(t *testing.T, open Open) {
+func ExerciseVirtual(t *testing.T, sit Sit) {
 	t.Parallel()
 	for _, c := range slices.Concat(cases, virtualCases) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { c.run(newBench(t, open)) })
+			seat := sit(t)
+			synctest.Test(t, func(t *testing.T) { c.run(newBench(t, seat, vtime.NewVirtual(time.Time{}))) })
 		})
 	}
 }
@@ -89,8 +92,11 @@ type bench struct {
 	store.Store
 }
 
-func newBench(t *testing.T, open Open) *bench {
-	s := open(t)
+func newBench(t *testing.T, seat store.Seat, clock store.Clock) *bench {
+	s, err := seat.Open(store.Options{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)

@@ -1,0 +1,302 @@
+// Package postgres keeps trials' orders and keys in PostgreSQL: each trial in tables of its own,
+// all of them in a schema of the run's own. It is the door of pgx, and holds all of its SQL.
+//
+// A database server lives in real time. Every statement is therefore performed outside the bubble
+// of its trial, while the bubble's time stands still; and a statement that waits for another
+// transaction's lock is waited for in the bubble, while time goes on. What the two have to say to
+// each other is in call.go.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"retrylab/internal/lab"
+	"retrylab/internal/vtime"
+	"retrylab/slowserver/store"
+)
+
+// oldest is the first version that has all that is asked of a server: pg_current_xact_id and
+// pg_xact_status by it.
+const oldest = 13
+
+// Bounds of what a run asks of a server.
+const (
+	connectTimeout = 10 * time.Second // for one connection
+	perTrial       = 40               // connections that a trial may have, beyond which its requests wait for one
+	fewest         = 14               // connections without which twelve requests at once are not at once
+)
+
+// Options say where the database is.
+type Options struct {
+	DSN string // a connection string; what it leaves out is taken from the environment, as libpq does
+	// Private says that the server is the run's alone. What the environment says of PostgreSQL
+	// then does not count, and nothing has to be removed at the end.
+	Private bool
+	Mode    string // what Info calls it
+	Jobs    int    // trials that have a place in it at once
+	Schema  string // a schema that is shared and kept; empty for one of the run's own
+}
+
+// Database is a run's schema on a server.
+type Database struct {
+	config  *pgx.ConnConfig
+	options Options
+	schema  string
+	sweeper *monitor // holds the lock by which others know that the schema is in use
+	monitor *monitor
+	outside *vtime.Outside
+	info    lab.Store
+	detects bool // deadlock_timeout may be set
+	limit   int  // connections of a trial
+	// patience is how long, in real time, a statement may take that waits for nobody of the trial.
+	patience time.Duration
+	seats    chan struct{} // one for each seat that is taken
+
+	mu   sync.Mutex
+	idle []*session
+	free []*tableSet
+	made int // seats
+}
+
+// Open connects to the server, looks whether it can serve, and makes the run's schema.
+func Open(ctx context.Context, o Options) (*Database, error) {
+	config, err := parse(o)
+	if err != nil {
+		return nil, err
+	}
+	d := &Database{config: config, options: o, patience: 20 * time.Second}
+	if err := d.open(ctx); err != nil {
+		return nil, errors.Join(err, d.disconnect())
+	}
+	return d, nil
+}
+
+func parse(o Options) (*pgx.ConnConfig, error) {
+	config, err := pgx.ParseConfig(o.DSN)
+	if err != nil {
+		return nil, parseError(err)
+	}
+	if o.Private {
+		config.RuntimeParams = map[string]string{}
+		config.Password = ""
+	}
+	config.RuntimeParams["application_name"] = "retrylab"
+	if config.ConnectTimeout == 0 || config.ConnectTimeout > connectTimeout {
+		config.ConnectTimeout = connectTimeout
+	}
+	return config, nil
+}
+
+func (d *Database) open(ctx context.Context) (err error) {
+	if d.monitor, err = d.newMonitor(ctx); err != nil {
+		return err
+	}
+	if err := d.examine(ctx); err != nil {
+		return err
+	}
+	if err := d.makeSchema(ctx); err != nil {
+		return err
+	}
+	d.outside = vtime.NewOutside()
+	return nil
+}
+
+// examine asks the server what it is and what it can do.
+func (d *Database) examine(ctx context.Context) error {
+	var number, free int
+	var version, readOnly string
+	var recovering bool
+	err := d.monitor.row(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version'),
+		current_setting('transaction_read_only'), pg_is_in_recovery()`).
+		Scan(&number, &version, &readOnly, &recovering)
+	if err != nil {
+		return d.environment("ask the server what it is", err)
+	}
+	where := d.where()
+	switch {
+	case number/10000 < oldest:
+		return fmt.Errorf("%s runs PostgreSQL %s: too old; %d or newer is needed", where, version, oldest)
+	case recovering:
+		return fmt.Errorf("%s is a standby, which takes no writes: name the primary", where)
+	case readOnly == "on":
+		return fmt.Errorf("%s is read-only: orders cannot be written there (default_transaction_read_only is on for this database or role)", where)
+	}
+	if _, err := d.monitor.blocking(ctx, 0); err != nil {
+		return fmt.Errorf("%s has no pg_blocking_pids, without which nobody knows who waits for a lock: %w", where, err)
+	}
+	d.detects = d.monitor.exec(ctx, "SET deadlock_timeout = '1h'") == nil
+	err = d.monitor.row(ctx, `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+		- (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend')`).Scan(&free)
+	if err != nil {
+		return d.environment("ask the server how many connections it has left", err)
+	}
+	jobs := max(1, d.options.Jobs)
+	d.limit = min(perTrial, free)
+	if d.limit < fewest {
+		return fmt.Errorf("%s has %d connections left, and a trial needs %d: raise max_connections, or close others", where, free, fewest)
+	}
+	d.seats = make(chan struct{}, min(jobs, free/d.limit))
+	return d.readInfo(ctx)
+}
+
+// where names the server for a message: host and database, never a password.
+func (d *Database) where() string {
+	if strings.HasPrefix(d.config.Host, "/") {
+		return fmt.Sprintf("database %q at the socket in %s", d.config.Database, d.config.Host)
+	}
+	return fmt.Sprintf("database %q at %s", d.config.Database, net.JoinHostPort(d.config.Host, strconv.Itoa(int(d.config.Port))))
+}
+
+// readInfo reads back what a report says of the server.
+func (d *Database) readInfo(ctx context.Context) error {
+	info := lab.Store{
+		Engine: "postgres", Mode: d.options.Mode, Counting: plain.count,
+		Settings: map[string]string{"driver": driver(), "lock time-outs": "by the lab's clock, with pg_cancel_backend"},
+	}
+	names := []string{"server_version", "synchronous_commit", "fsync", "default_transaction_isolation"}
+	for _, name := range names {
+		var value string
+		if err := d.monitor.row(ctx, "SELECT current_setting($1)", name).Scan(&value); err != nil {
+			return d.environment("ask the server for "+name, err)
+		}
+		info.Settings[name] = value
+	}
+	info.Version, _, _ = strings.Cut(info.Settings["server_version"], " ")
+	delete(info.Settings, "server_version")
+	info.Settings["deadlock victim"] = "who closes the circle"
+	if !d.detects {
+		info.Settings["deadlock victim"] = "the server's choice: this role may not set deadlock_timeout"
+	}
+	d.info = info
+	return nil
+}
+
+// driver names pgx with the version that this binary was built with.
+func driver() string {
+	if b, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range b.Deps {
+			if m.Path == "github.com/jackc/pgx/v5" {
+				return "pgx " + m.Version
+			}
+		}
+	}
+	return "pgx"
+}
+
+// Info returns version and settings as the server reported them.
+func (d *Database) Info() lab.Store { return d.info }
+
+// Close drops the run's schema and every connection. It is also called after an interrupt, so it
+// has a time of its own.
+func (d *Database) Close() error {
+	var err error
+	if d.outside != nil {
+		err = d.outside.Close()
+	}
+	return errors.Join(err, d.dropSchema(), d.disconnect())
+}
+
+func (d *Database) disconnect() error {
+	d.mu.Lock()
+	idle := d.idle
+	d.idle = nil
+	d.mu.Unlock()
+	for _, s := range idle {
+		s.close()
+	}
+	for _, m := range []*monitor{d.monitor, d.sweeper} {
+		if m != nil {
+			m.close()
+		}
+	}
+	return nil
+}
+
+// session is a connection for statements.
+type session struct {
+	conn *pgx.Conn
+	pid  uint32
+	wire *wire
+}
+
+// connect makes a session. Settings that the server, the database or the role may have are put
+// back to what PostgreSQL ships: a limit of the server's would strike in real time.
+func (d *Database) connect(ctx context.Context) (*session, error) {
+	s := &session{}
+	config := d.config.Copy()
+	config.AfterNetConnect = func(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error) {
+		s.wire = &wire{Conn: conn}
+		return s.wire, nil
+	}
+	var err error
+	if s.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
+		return nil, d.environment("connect", err)
+	}
+	s.pid = s.conn.PgConn().PID()
+	settings := "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0;" +
+		" SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'"
+	if d.detects {
+		settings += "; SET deadlock_timeout = '1h'"
+	}
+	if _, err := s.conn.Exec(ctx, settings); err != nil {
+		s.close()
+		return nil, d.environment("set up a connection", err)
+	}
+	return s, nil
+}
+
+// close ends a session, whatever it is doing.
+func (s *session) close() {
+	if s.wire != nil {
+		s.wire.Conn.Close() // also where a goroutine waits for a reply, which then fails
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	s.conn.Close(ctx)
+}
+
+// acquire returns a session that nobody uses. It is called outside.
+func (d *Database) acquire() (*session, error) {
+	d.mu.Lock()
+	if n := len(d.idle); n > 0 {
+		s := d.idle[n-1]
+		d.idle = d.idle[:n-1]
+		d.mu.Unlock()
+		return s, nil
+	}
+	d.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	return d.connect(ctx)
+}
+
+// release gives a session back that is in no transaction.
+func (d *Database) release(s *session) {
+	if s.conn.IsClosed() || s.conn.PgConn().TxStatus() != 'I' {
+		s.close()
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.idle = append(d.idle, s)
+}
+
+var (
+	_ store.Database = (*Database)(nil)
+	_ store.Store    = (*Store)(nil)
+	_ store.Asker    = (*Store)(nil)
+	_ store.Tx       = (*tx)(nil)
+	_ store.Locker   = (*tx)(nil)
+	_ store.Cutter   = (*tx)(nil)
+)
