@@ -148,3 +148,22 @@ func host(ctx context.Context, o postgres.Options, stop func() error) (store.Dat
 	}
 	return &hosted{Database: d, stop: stop}, nil
 }
+
+// Address returns what another process can attach to a store by, and whether it can at all.
+func Address(s store.Store) (string, bool) {
+	switch s := s.(type) {
+	case *sqlite.Store:
+		return SQLite + ":" + s.Address(), true
+	}
+	return "", false
+}
+
+// Attach opens a store that another process has opened, by its address.
+func Attach(address string, o store.Options) (store.Attached, error) {
+	engine, rest, _ := strings.Cut(address, ":")
+	switch engine {
+	case SQLite:
+		return sqlite.Attach(rest, o)
+	}
+	return nil, fmt.Errorf("no process can share a store at %q", withoutSecret(address))
+}

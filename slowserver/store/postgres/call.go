@@ -55,11 +55,13 @@ func (s *Store) perform(ctx context.Context, c *call) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	c.wake = make(chan struct{}, 1)
-	if c.resource != "" {
+	if c.resource != "" && s.holders[c.resource] != c.session.pid {
 		s.queue(ctx, c)
 		defer s.unqueue(c)
 	}
-	s.begin(c)
+	if c.done == nil {
+		s.begin(c)
+	}
 	for {
 		s.look(c)
 		switch {
@@ -74,7 +76,7 @@ func (s *Store) perform(ctx context.Context, c *call) error {
 			s.cancel(c)
 		case s.foreign(c.blockers):
 			s.waitOutside(c) // for somebody who does not wait for our time
-		case s.circle(c.session.pid, c.blockers, nil) && s.victim(c) == c:
+		case s.breakCircle(c):
 		default:
 			s.waiting[c.session.pid] = c
 			s.await(ctx, c)
@@ -98,6 +100,7 @@ func (s *Store) queue(ctx context.Context, c *call) {
 		})
 	}
 	s.await(ctx, c)
+	delete(s.waiting, c.session.pid) // somebody may have had it enter before its turn
 }
 
 func (s *Store) unqueue(c *call) {
@@ -208,6 +211,33 @@ func (s *Store) waitOutside(c *call) {
 	})
 }
 
+// breakCircle has the server break the circle that c has closed, if it has. It reports whether it
+// was c that failed for it; else c waits on, for what it waited for.
+//
+// Who waits for its turn in the bubble is not seen by the server, so those on the way enter it now,
+// the last of them as the one that closes the circle.
+func (s *Store) breakCircle(c *call) bool {
+	var turns []*call
+	if !s.circle(c.session.pid, c.blockers, &turns) {
+		return false
+	}
+	for i, t := range turns {
+		if i == len(turns)-1 && s.database.detects {
+			s.outside.Do(func() {
+				ctx, cancel := outsideContext()
+				defer cancel()
+				t.session.conn.Exec(ctx, closeCircle) // if that fails, so does what follows
+			})
+		}
+		s.begin(t)
+		s.waiting[t.session.pid] = t
+		if i < len(turns)-1 {
+			s.look(t)
+		}
+	}
+	return s.victim(c) == c
+}
+
 // victim waits until the server has broken a circle, and returns the call whose statement failed
 // for that. It is the one that closed the circle, where the server was told so (see [tx.foresee]);
 // where that is not allowed it may be another, which then has to go on first.
@@ -217,14 +247,12 @@ func (s *Store) victim(c *call) (victim *call) {
 		timer := time.NewTimer(look)
 		defer timer.Stop()
 		for victim == nil {
-			select {
-			case <-c.done:
+			<-timer.C
+			if c.over() && c.err != nil {
 				victim = c
-				return
-			case <-timer.C:
 			}
 			for _, other := range s.waiting {
-				if other.over() && other.err != nil { // one without an error has got what the victim held
+				if other.over() && other.err != nil { // who returns without an error has got what the victim held
 					victim = other
 				}
 			}
@@ -250,24 +278,32 @@ func (s *Store) stall(c *call) {
 		what += ": " + strings.Join(waits, "; ")
 	}
 	s.lose(errors.New(what))
-	c.session.close() // its goroutine returns with an error
+	c.session.hangUp() // its goroutine returns with an error
 	<-c.done
 }
 
-// cancel has the server give the statement up, and waits until it has. Nobody can end a transaction
-// meanwhile, so what is cancelled is what waits.
+// cancel has the server give the statement up, and waits until it has. On the virtual clock nobody
+// can end a transaction meanwhile, so what is cancelled is what waits. In real time the statement
+// may not have reached the server yet, which then has nothing to cancel, and is told again.
 func (s *Store) cancel(c *call) {
 	s.outside.Do(func() {
-		ctx, cancel := outsideContext()
-		defer cancel()
-		if err := s.database.monitor.cancel(ctx, c.session.pid); err != nil {
-			s.lose(err)
-			c.session.close()
-		}
-		select {
-		case <-c.done:
-		case <-ctx.Done():
-			s.stall(c)
+		deadline := time.Now().Add(s.database.patience)
+		timer := time.NewTimer(0)
+		defer timer.Stop()
+		for {
+			select {
+			case <-c.done:
+				return
+			case <-timer.C:
+			}
+			ctx, stop := outsideContext()
+			err := s.database.monitor.cancel(ctx, c.session.pid)
+			stop()
+			if err != nil || time.Now().After(deadline) {
+				s.stall(c)
+				return
+			}
+			timer.Reset(10 * look)
 		}
 	})
 }
@@ -305,21 +341,49 @@ func (s *Store) foreign(pids []uint32) bool {
 	return slices.ContainsFunc(pids, func(pid uint32) bool { return s.sessions[pid] == nil })
 }
 
-// circle reports whether those that pid waits for wait for pid, in the end.
-func (s *Store) circle(pid uint32, blockers, seen []uint32) bool {
+// circle reports whether those that pid waits for wait for pid, in the end. Those on the way that
+// wait for their turn in the bubble are in no circle that the server can see: they are added to
+// turns, when that is not nil.
+func (s *Store) circle(pid uint32, blockers []uint32, turns *[]*call) bool {
+	return s.walk(pid, blockers, nil, turns)
+}
+
+func (s *Store) walk(pid uint32, blockers, seen []uint32, turns *[]*call) bool {
 	for _, b := range blockers {
 		if b == pid {
 			return true
 		}
-		other := s.waiting[b]
-		if other == nil || slices.Contains(seen, b) {
+		if slices.Contains(seen, b) {
 			continue
 		}
-		if s.circle(pid, other.blockers, append(seen, b)) {
+		next, turn := []uint32(nil), s.inTurn(b)
+		switch other := s.waiting[b]; {
+		case other != nil:
+			next, turn = other.blockers, nil
+		case turn != nil:
+			next = []uint32{s.holders[turn.resource]}
+		}
+		if s.walk(pid, next, append(seen, b), turns) {
+			if turn != nil && turns != nil {
+				*turns = append(*turns, turn)
+			}
 			return true
 		}
 	}
 	return false
+}
+
+// inTurn returns the call of the process with pid that waits for its turn in the bubble, nil when
+// it has none.
+func (s *Store) inTurn(pid uint32) *call {
+	for _, q := range s.queues {
+		for _, c := range q {
+			if c.session.pid == pid && c.done == nil {
+				return c
+			}
+		}
+	}
+	return nil
 }
 
 // inRealTime performs a statement on the wall clock, where the server's time is everybody's.
@@ -334,14 +398,15 @@ func (s *Store) inRealTime(ctx context.Context, c *call) error {
 	return s.result(c)
 }
 
-// closes reports whether the process with pid closes a circle if it waits for a resource. On the
-// wall clock it reports whether that can be: whether somebody waits for it.
+// closes reports whether the process with pid closes a circle that the server sees if it waits for
+// a resource. On the wall clock it reports whether that can be: whether somebody waits for it.
 func (s *Store) closes(pid uint32, resource string) (circle bool) {
 	if s.virtual {
 		s.turn.Lock()
 		defer s.turn.Unlock()
 		holder, held := s.holders[resource]
-		return held && s.circle(pid, []uint32{holder}, nil)
+		var turns []*call
+		return held && s.circle(pid, []uint32{holder}, &turns) && len(turns) == 0
 	}
 	s.outside.Do(func() {
 		ctx, cancel := outsideContext()

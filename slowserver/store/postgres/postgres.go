@@ -256,11 +256,16 @@ func (d *Database) connect(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// close ends a session, whatever it is doing.
-func (s *session) close() {
+// hangUp breaks the connection: a goroutine that waits for a reply gets an error.
+func (s *session) hangUp() {
 	if s.wire != nil {
-		s.wire.Conn.Close() // also where a goroutine waits for a reply, which then fails
+		s.wire.Conn.Close()
 	}
+}
+
+// close ends a session that nobody uses.
+func (s *session) close() {
+	s.hangUp()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	s.conn.Close(ctx)

@@ -178,7 +178,7 @@ func (s *Store) abandon() error {
 	defer cancel()
 	var errs []error
 	for pid, session := range s.sessions {
-		session.close()
+		session.hangUp() // a goroutine of a trial that broke may still wait for a reply
 		errs = append(errs, s.database.monitor.terminate(ctx, pid))
 	}
 	clear(s.sessions)

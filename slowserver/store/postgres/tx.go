@@ -11,9 +11,9 @@ import (
 	"retrylab/slowserver/store"
 )
 
-// soon is the deadlock_timeout of a session whose next wait closes a circle: it finds out, and no
-// other does, since every other session looks after an hour.
-const soon = "10ms"
+// closeCircle prepares a session whose next wait closes a circle: it finds out, and no other does,
+// since every other session looks after an hour.
+const closeCircle = "SET LOCAL deadlock_timeout = '10ms'"
 
 // tx is a transaction on a session of its own.
 type tx struct {
@@ -83,7 +83,7 @@ func (t *tx) foresee(held, resource string) error {
 		return nil
 	}
 	return t.store.perform(context.Background(), &call{id: t.id, session: t.session, f: func(ctx context.Context, s *session) error {
-		_, err := s.conn.Exec(ctx, "SET LOCAL deadlock_timeout = '"+soon+"'")
+		_, err := s.conn.Exec(ctx, closeCircle)
 		return err
 	}})
 }

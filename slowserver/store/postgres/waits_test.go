@@ -270,6 +270,37 @@ var plots = []struct {
 		},
 	},
 	{
+		"a circle through one that waits for its turn",
+		func(p *plot) {
+			p.at(0, "H", none, func(a *actor) { a.claim("k1"); time.Sleep(10 * time.Second); a.claim("k2"); a.rollback() })
+			p.at(time.Second, "B", none, func(a *actor) { a.claim("k1"); a.rollback() })
+			p.at(2*time.Second, "A", none, func(a *actor) { a.claim("k2"); a.claim("k1"); a.commit() })
+		},
+		[]string{
+			"0s: H claims k1: won", "2s: A claims k2: won",
+			"10s: A claims k1: " + store.ErrDeadlock.Error(), "10s: A commits: " + store.ErrAborted.Error(),
+			"10s: H claims k2: won", "10s: H rolls back", "10s: B claims k1: won", "10s: B rolls back",
+		},
+	},
+	{
+		"who holds the key finishes it, whoever waits",
+		func(p *plot) {
+			p.at(0, "A", none, func(a *actor) {
+				a.claim("k")
+				time.Sleep(5 * time.Second)
+				held, err := a.tx.Finish(a.ctx, "k", store.Holder{}, store.Record{Status: store.Done, Code: 201})
+				a.note("A finishes k: %v, %v", held, err)
+				a.commit()
+			})
+			p.at(time.Second, "B", none, func(a *actor) { a.claim("k"); a.rollback() })
+			p.at(2*time.Second, "C", none, func(a *actor) { a.claim("k"); a.rollback() })
+		},
+		[]string{
+			"0s: A claims k: won", "5s: A finishes k: true, <nil>", "5s: A commits",
+			"5s: B claims k: taken", "5s: B rolls back", "5s: C claims k: taken", "5s: C rolls back",
+		},
+	},
+	{
 		"a session that is idle in its transaction is ended, and the key is free",
 		func(p *plot) {
 			p.at(0, "A", store.TxOptions{IdleTimeout: 10 * time.Second}, func(a *actor) {
@@ -409,7 +440,9 @@ func TestStall(t *testing.T) {
 	var effects error
 	journal := play(t, d, func(p *plot) {
 		s := p.store.(*Store)
-		s.outside.Do(func() { _, err = stranger.conn.Exec(context.Background(), "BEGIN; LOCK TABLE "+s.tables.idempotencyName) })
+		s.outside.Do(func() {
+			_, err = stranger.conn.Exec(context.Background(), "BEGIN; LOCK TABLE "+s.tables.idempotencyName)
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
