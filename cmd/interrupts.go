@@ -23,7 +23,8 @@ type interrupts struct {
 	once    sync.Once
 
 	exit    func(code int)
-	running atomic.Bool // a trial runs: there is something to end and to report
+	running atomic.Bool            // a trial runs: there is something to end and to report
+	news    atomic.Pointer[string] // what the first signal is answered with
 
 	mu     sync.Mutex
 	remove []func() error // what must not be left behind
@@ -32,6 +33,7 @@ type interrupts struct {
 func catchInterrupts(ctx context.Context, stderr io.Writer) (context.Context, *interrupts) {
 	ctx, cancel := context.WithCancel(ctx)
 	in := &interrupts{signals: make(chan os.Signal, 2), done: make(chan struct{}), exit: os.Exit}
+	in.announce("interrupted; what is complete is reported. Once more leaves at once.")
 	signal.Notify(in.signals, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
 		signal.Notify(in.signals, syscall.SIGHUP)
@@ -47,7 +49,7 @@ func catchInterrupts(ctx context.Context, stderr io.Writer) (context.Context, *i
 					in.leave()
 				}
 				in.first.Store(int64(number))
-				fmt.Fprintln(stderr, "retrylab: interrupted; what is complete is reported. Once more leaves at once.")
+				fmt.Fprintln(stderr, "retrylab: "+*in.news.Load())
 				cancel()
 			case <-in.done:
 				return
@@ -56,6 +58,9 @@ func catchInterrupts(ctx context.Context, stderr io.Writer) (context.Context, *i
 	}()
 	return ctx, in
 }
+
+// announce says what the first signal is answered with.
+func (in *interrupts) announce(news string) { in.news.Store(&news) }
 
 // onLeave says what else to remove before leaving at once.
 func (in *interrupts) onLeave(remove func() error) {

@@ -114,6 +114,11 @@ func environment(f *pflag.FlagSet, flag, variable string) error {
 	return nil
 }
 
+// variable is what a flag is called in the environment.
+func variable(flag string) string {
+	return "RETRYLAB_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
 // wanted says what the value of a flag must be.
 func wanted(f *pflag.Flag) string {
 	switch f.Value.Type() {

@@ -189,6 +189,10 @@ func message(err error) string {
 	if errors.As(err, &usage) && usage.hint != "" {
 		return err.Error() + "\n  " + usage.hint
 	}
+	var environment *suite.EnvironmentError
+	if errors.As(err, &environment) && environment.Hint != "" {
+		return err.Error() + "\n  " + environment.Hint
+	}
 	var fast *engine.TooFastError
 	if errors.As(err, &fast) {
 		return fmt.Sprintf("%v\n  at most --speed %.0f", err, max(1, floor(fast.Most())))

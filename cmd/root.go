@@ -54,7 +54,7 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: "lab", Title: "The lab:"},
 		&cobra.Group{ID: "files", Title: "Scenario files:"},
 	)
-	for _, c := range []*cobra.Command{a.runCommand(), a.listCommand(), a.describeCommand(), a.layersCommand()} {
+	for _, c := range []*cobra.Command{a.runCommand(), a.listCommand(), a.describeCommand(), a.layersCommand(), a.serveCommand()} {
 		c.GroupID = "lab"
 		root.AddCommand(c)
 	}
@@ -62,7 +62,7 @@ func (a *app) root() *cobra.Command {
 		c.GroupID = "files"
 		root.AddCommand(c)
 	}
-	root.AddCommand(a.versionCommand(), a.exitCodesTopic())
+	root.AddCommand(a.versionCommand(), a.exitCodesTopic(), a.replicaCommand())
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd("completion")
 	for _, c := range root.Commands() {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"retrylab/internal/engine"
+	"retrylab/internal/storage"
 	"retrylab/internal/suite"
 	"retrylab/report"
 	"retrylab/scenarios"
@@ -30,6 +31,7 @@ type runFlags struct {
 	timeline string
 	rows     bool
 	wide     bool
+	verbose  bool
 	lenient  string // what an inconclusive trial does to the exit code
 	seed     int64
 	options  suite.Options
@@ -50,8 +52,8 @@ func (a *app) runCommand() *cobra.Command {
 			"  retrylab run check-then-insert --clock wall --speed 20",
 		ValidArgsFunction: completeScenarios,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, flag := range []string{"clock", "speed", "seed", "format"} {
-				if err := environment(cmd.Flags(), flag, "RETRYLAB_"+strings.ToUpper(flag)); err != nil {
+			for _, flag := range []string{"clock", "speed", "seed", "format", "store", "postgres-bin", "redis"} {
+				if err := environment(cmd.Flags(), flag, variable(flag)); err != nil {
 					return err
 				}
 			}
@@ -67,6 +69,10 @@ func (a *app) runCommand() *cobra.Command {
 	fl.IntVar(&f.options.Repeat, "repeat", 1, "run each configuration with `N` seeds: seed … seed+N-1")
 	fl.StringVar(&f.options.Clock, "clock", engine.Virtual, "`clock`: virtual (exact, in milliseconds) or wall (real time over loopback TCP)")
 	fl.Float64Var(&f.options.Speed, "speed", 1, "wall clock: `N` scenario seconds go by in a real one")
+	fl.StringVar(&f.options.Store, "store", "", "`store` of the orders: sqlite, postgres, postgres://…, docker or docker:IMAGE (default: what the scenario needs, else sqlite)")
+	fl.StringVar(&f.options.Redis, "redis", "", "`place` of keys beside the store: embedded, server or redis://… (default: embedded, or what the scenario needs)")
+	fl.StringVar(&f.options.Bin, "postgres-bin", "", "`directory` of the PostgreSQL binaries, for --store postgres")
+	fl.BoolVar(&f.options.RequireAll, "require-all", false, "exit with 3 when a scenario is skipped for want of a store")
 	fl.IntVar(&f.options.Jobs, "jobs", 0, "`N` trials side by side (default: one per processor; 8 on the wall clock)")
 	fl.BoolVar(&f.options.FailFast, "fail-fast", false, "start no further trial after the first that does not hold")
 	fl.DurationVar(&f.options.TimeLimit, "time-limit", 0, "give up after this real `time`, with what is complete; exit code 5")
@@ -76,10 +82,13 @@ func (a *app) runCommand() *cobra.Command {
 	fl.StringVar(&f.timeline, "timeline", "auto", "draw the timeline `when`: always, never, or auto (with one scenario)")
 	fl.BoolVar(&f.rows, "rows", false, "print the order rows as the database has them")
 	fl.BoolVar(&f.wide, "wide", false, "print every column, however wide")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say of the database what it is, how it is set, and how it counted")
 	fl.StringVar(&f.lenient, "inconclusive", "fail", "`effect` of an inconclusive trial on the exit code: fail (4) or pass")
 	fl.IntVar(&f.options.NotHeld, "fail-exit-code", suite.ExitNotHeld, "exit with `N` when something does not hold")
 	c.RegisterFlagCompletionFunc("inconclusive", cobra.FixedCompletions(inconclusives, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
+	c.RegisterFlagCompletionFunc("store", cobra.FixedCompletions([]string{storage.SQLite, storage.Postgres, storage.Docker}, cobra.ShellCompDirectiveNoFileComp))
+	c.RegisterFlagCompletionFunc("redis", cobra.FixedCompletions([]string{storage.Embedded, storage.Server}, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("clock", cobra.FixedCompletions([]string{engine.Virtual, engine.Wall}, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("timeline", cobra.FixedCompletions(timelines, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("set", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -156,7 +165,7 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	f.options.Progress = bar.step
 	f.options.Opened = a.interrupts.onLeave
 	a.interrupts.onLeave(out.discard)
-	f.options.Version = version()
+	f.options.Version, f.options.Replica = version(), replicaProcess()
 	doc, err := a.runSuite(cmd.Context(), list, f.options)
 	bar.end()
 	if err != nil {
@@ -166,7 +175,7 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 		doc.ExitCode = a.interrupts.code()
 	}
 	o := a.look.options(out.Writer)
-	o.Timeline, o.Rows, o.Wide = f.timeline, f.rows, f.wide
+	o.Timeline, o.Rows, o.Wide, o.Verbose = f.timeline, f.rows, f.wide, f.verbose
 	if err := format.Write(out, doc, o); err != nil {
 		return &suite.EnvironmentError{Err: fmt.Errorf("write the report: %w", err)}
 	}
@@ -196,6 +205,12 @@ func (f *runFlags) check(cmd *cobra.Command) (report.Format, error) {
 		o.Repeat = 0 // a scenario may name its own seeds
 	}
 	o.Lenient = f.lenient == "pass"
+	if o.ChosenBy = "--store"; !cmd.Flags().Changed("store") {
+		o.ChosenBy = variable("store")
+	}
+	if o.RedisBy = "--redis"; !cmd.Flags().Changed("redis") {
+		o.RedisBy = variable("redis")
+	}
 	switch {
 	case !slices.Contains(inconclusives, f.lenient):
 		return format, usagef("one of: fail, pass", "--inconclusive cannot be %q", f.lenient)
@@ -203,6 +218,11 @@ func (f *runFlags) check(cmd *cobra.Command) (report.Format, error) {
 		return format, usagef("", "--fail-exit-code must be between 1 and 125, not %d", o.NotHeld)
 	case o.Clock != engine.Virtual && o.Clock != engine.Wall:
 		return format, usagef("one of: virtual, wall", "there is no clock %q", o.Clock)
+	case o.Store != "" && !isStore(o.Store):
+		_, err := storage.Engine(o.Store)
+		return format, usagef("one of: "+strings.Join(storage.Choices, ", "), "%v", err)
+	case o.Redis != "" && storage.CheckRedis(o.Redis) != nil:
+		return format, usagef("one of: "+strings.Join(storage.RedisChoices, ", "), "%v", storage.CheckRedis(o.Redis))
 	case cmd.Flags().Changed("speed") && o.Clock == engine.Virtual:
 		return format, usagef("the virtual clock takes no time at all; add --clock wall", "--speed is for the wall clock")
 	case !(o.Speed >= 0.001 && o.Speed <= 100_000):
@@ -221,9 +241,14 @@ func (f *runFlags) check(cmd *cobra.Command) (report.Format, error) {
 	return format, nil
 }
 
+func isStore(choice string) bool {
+	_, err := storage.Engine(choice)
+	return err == nil
+}
+
 // choose returns the scenarios to run, and notes which configuration of each is asked for.
 func (a *app) choose(args []string, f *runFlags) ([]*scenarios.Scenario, error) {
-	f.options.Only = map[string]string{}
+	f.options.Only, f.options.Named = map[string]string{}, map[string]bool{}
 	var list []*scenarios.Scenario
 	if f.all || len(f.tags) > 0 {
 		all, err := scenarios.Catalogue()
@@ -255,6 +280,7 @@ func (a *app) choose(args []string, f *runFlags) ([]*scenarios.Scenario, error) 
 		}
 		list = append(list, s)
 		f.options.Only[s.Name] = id
+		f.options.Named[s.Name] = true
 	}
 	if len(list) == 0 {
 		return nil, usagef("for example: retrylab run read-timeout; `retrylab list` shows all", "nothing to run")

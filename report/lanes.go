@@ -167,6 +167,9 @@ func (p *picture) trouble(s *span, words bool) string {
 				}
 				text += " " + p.text(f)
 			}
+			if s.back > 0 {
+				text += ", back at " + clock(s.back)
+			}
 		}
 	}
 	switch {

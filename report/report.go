@@ -17,6 +17,7 @@ type Options struct {
 	Timeline string // always, never, or auto: a picture when the document has one scenario
 	Rows     bool   // print the order rows as the database has them
 	Wide     bool   // every column in full, however wide the lines become
+	Verbose  bool   // say of the database what it is, how it is set, and how it counted
 }
 
 // Format is one way to print a document. It writes the whole of it or returns an error.

@@ -39,7 +39,8 @@ type span struct {
 	answerAt int64
 	replay   bool // the guard found the key done
 	faults   []string
-	deaf     bool // nobody waits for the answer
+	back     int64 // instant at which the server was there again that died of it
+	deaf     bool  // nobody waits for the answer
 }
 
 // An operation is one intent with its end, if it has one.
@@ -79,6 +80,7 @@ type teller struct {
 	numbers    map[string]int // of sends, by path, as the last sender on the way counts them
 	counts     map[string]int // sends by node
 	serving    map[string]bool
+	deaths     map[string]*span // by node: the arrival at which it died
 }
 
 // route is where a request is known by its path: a path is unique for the node that sends it, and for
@@ -96,6 +98,7 @@ func tell(r *lab.Result) *story {
 		numbers:    make(map[string]int),
 		counts:     make(map[string]int),
 		serving:    make(map[string]bool),
+		deaths:     make(map[string]*span),
 	}
 	for _, n := range slices.Backward(r.Nodes) {
 		if n.Role == "caller" && n.Name != "" {
@@ -124,6 +127,8 @@ func tell(r *lab.Result) *story {
 			t.operation(e, at)
 		case lab.Send, lab.Reply, lab.Told, lab.Timeout, lab.Failure:
 			t.sender(e, at)
+		case lab.Crash, lab.Restart:
+			t.life(e, at)
 		default:
 			t.server(e, at)
 		}
@@ -220,6 +225,38 @@ func (t *teller) server(e lab.Event, at int64) {
 			s.to = at
 		}
 	}
+}
+
+// life takes the end and the beginning of a server's process. What it had not answered ends with it.
+func (t *teller) life(e lab.Event, at int64) {
+	if e.Kind == lab.Restart {
+		if s := t.deaths[e.Node]; s != nil {
+			s.back = at
+			delete(t.deaths, e.Node)
+		}
+		return
+	}
+	for _, s := range t.served {
+		switch {
+		case s.node != e.Node || s.end == broken:
+			continue
+		case s.path == e.Path():
+			t.deaths[e.Node] = s
+		case s.status > 0 || s.deaf || s.cut():
+			continue
+		default:
+			s.faults = append(s.faults, "crash")
+		}
+		s.to = at
+		if s.end == unfinished {
+			s.end = broken
+		}
+	}
+}
+
+// cut reports whether a fault has ended an arrival: all do but one that is only a delay.
+func (s *span) cut() bool {
+	return len(s.faults) > 0 && !strings.HasPrefix(s.faults[len(s.faults)-1], "delay@")
 }
 
 func (t *teller) span(e lab.Event, at int64) *span {
@@ -339,13 +376,14 @@ type look struct {
 	detail, faults   string
 	commit, answerAt int64
 	commits          int
+	back             int64
 	replay, deaf     bool
 }
 
 func (s *span) look() look {
 	return look{
 		s.node, s.from, s.to, s.end, s.status, s.detail, strings.Join(s.faults, ","),
-		s.commit, s.answerAt, s.commits, s.replay, s.deaf,
+		s.commit, s.answerAt, s.commits, s.back, s.replay, s.deaf,
 	}
 }
 

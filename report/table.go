@@ -40,6 +40,7 @@ func writeTable(w io.Writer, d *lab.Document, o Options) error {
 			}
 		}
 	}
+	p.stores(d)
 	p.failures(d)
 	p.skipped(d)
 	if !suite && len(blocks) == 1 {
@@ -271,9 +272,6 @@ func (p *page) run(d *lab.Document, b *block) string {
 	}
 	if store.Engine != "" {
 		text := p.text(store.Engine)
-		if store.ChosenBy != "" && store.ChosenBy != "default" && store.Version != "" {
-			text += " " + p.text(store.Version)
-		}
 		parts = append(parts, text)
 	}
 	low, high := b.ran[0], b.ran[len(b.ran)-1]

@@ -29,7 +29,7 @@ const (
 type setting struct {
 	width          int
 	color, unicode bool
-	wide           bool
+	wide, verbose  bool
 	glyphs
 }
 
@@ -64,7 +64,7 @@ var asciiGlyphs = glyphs{
 const narrowest = 40
 
 func newSetting(o Options) *setting {
-	s := &setting{width: o.Width, color: o.Color, unicode: o.Unicode, wide: o.Wide, glyphs: asciiGlyphs}
+	s := &setting{width: o.Width, color: o.Color, unicode: o.Unicode, wide: o.Wide, verbose: o.Verbose, glyphs: asciiGlyphs}
 	if s.width <= 0 {
 		s.width = 80
 	}

@@ -150,6 +150,8 @@ func (c *checker) defaults(p *Setup) {
 	}
 	def(&p.Server.Name, "order")
 	def(&p.Server.OnClientGone, "finish")
+	def(&p.Server.RowsOrder, "fixed")
+	def(&p.Server.OnUnknownCommit, "fail")
 	if s := c.root.get("server"); p.Server.Replicas == 0 && (s == nil || s.get("replicas") == nil) {
 		p.Server.Replicas = 1
 	}
@@ -193,9 +195,42 @@ func (c *checker) server(x *Server) {
 	c.name("server.name", x.Name, "a machine")
 	c.word("server.on-client-gone", x.OnClientGone)
 	c.number("server.replicas", x.Replicas)
+	c.word("server.on-unknown-commit", x.OnUnknownCommit)
+	c.number("server.transaction-retries", x.TransactionRetries)
+	c.rows(x)
 	c.guard("server.guard", x.Guard)
+	if x.Processes && (Setup{Server: *x}).NeedsKeys() {
+		c.failKey("server.processes", "processes of their own do not share a store of keys beside the database", "leave it out: replicas in one process share it")
+	}
+	if x.OrderOutsideTransaction && x.Guard.Open() {
+		c.failKey("server.order-outside-transaction", fmt.Sprintf("the guard %s holds a transaction during the work: an order outside it would wait for it, and it for the order", x.Guard.Kind), "use another guard")
+	}
 	for i, f := range x.Faults {
 		c.fault(fmt.Sprintf("server.faults[%d]", i), f, x.Replicas)
+	}
+}
+
+// rows checks the rows that orders share.
+func (c *checker) rows(x *Server) {
+	c.word("server.rows-order", x.RowsOrder)
+	if len(x.Rows) > maxRows {
+		c.fail(fmt.Sprintf("server.rows[%d]", maxRows), fmt.Sprintf("more than %d rows", maxRows), "")
+	}
+	for i, row := range x.Rows {
+		path := fmt.Sprintf("server.rows[%d]", i)
+		c.name(path, row, "a row")
+		if slices.Contains(x.Rows[:i], row) {
+			c.fail(path, fmt.Sprintf("the row %s stands twice", quote(row)), "a transaction that has changed a row does not wait for it again")
+		}
+	}
+	if len(x.Rows) < 2 {
+		const why, hint = "means nothing with fewer than two rows", "for example rows: [stock, ledger]"
+		if x.RowTime > 0 {
+			c.failKey("server.row-time", "server.row-time "+why, hint)
+		}
+		if x.RowsOrder == "alternate" {
+			c.failKey("server.rows-order", "server.rows-order "+why, hint)
+		}
 	}
 }
 

@@ -194,7 +194,7 @@ server:
 		"caller.layers.inner.attempts=many", "caller..read=5s", ".caller=5s", "caller.=5s", "[0]=1",
 		"hops[0].layers[0].attempts=3", "hops.gateway.name=caller", "hops[1].name=x", "server[0]=1",
 		"server.guard=unique", "server.guard.claim=last", "server.guard.kind.x=1", "server.processing.x=1",
-		"server.faults[0].do=crash", "server.faults[1].do=reset", "server.faults[reset].at=in-reply", "server.faults=reset",
+		"server.faults[0].do=explode", "server.faults[1].do=reset", "server.faults[reset].at=in-reply", "server.faults=reset",
 		"server.replicas=0", "server.replicas=2147483647", "operations=99999999999999999999", "operations=1.5",
 		"name=other", "variants=[]", "variants[0].name=x", "expect.effects=1", "invariant=effects <= wanted", "lesson=none",
 		"premises=effect > 0", "premises=effects >", "premises=[effects > 0, lsot == 0]",

@@ -22,6 +22,7 @@ const (
 	maxHops        = 8
 	maxLayers      = 8
 	maxReplicas    = 32
+	maxRows        = 8
 	maxVariants    = 200
 	maxSeeds       = 20
 	maxDribble     = 64 << 20 // bytes of all answers of a trial that dribble

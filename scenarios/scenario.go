@@ -65,6 +65,14 @@ type Server struct {
 	Guard        guard.Settings   `yaml:"guard" doc:"protection against duplicates"`
 	Faults       []fault.Settings `yaml:"faults" doc:"defects, by place"`
 	OnClientGone string           `yaml:"on-client-gone" doc:"finish (the default) or cancel"`
+	Processes    bool             `yaml:"processes" doc:"on the wall clock each replica is a process of its own, which a crash really kills; the virtual clock plays the same within one"`
+
+	Rows                    []string      `yaml:"rows" doc:"rows that orders share, such as an article's stock: each order's transaction changes them, in this order"`
+	RowTime                 time.Duration `yaml:"row-time" doc:"work between the change of one row and that of the next"`
+	RowsOrder               string        `yaml:"rows-order" doc:"fixed (the default), or alternate: every second arrival changes the rows the other way round"`
+	OrderOutsideTransaction bool          `yaml:"order-outside-transaction" doc:"writes the order in a statement of its own when the work is done, as code does that calls the pool where it should call the transaction"`
+	TransactionRetries      int           `yaml:"transaction-retries" doc:"how often a transaction is done again, from its beginning, that the database has refused with a serialization failure or a deadlock; 0 to 10"`
+	OnUnknownCommit         string        `yaml:"on-unknown-commit" doc:"when the reply to a COMMIT is lost: fail (a 500, the default), retry (the whole transaction once more) or ask (the database what became of it)"`
 }
 
 // Expect is what a configuration must come to. A field that is absent is not checked.

@@ -24,7 +24,7 @@ func TestDefaults(t *testing.T) {
 		Caller: scenarios.Caller{
 			Name: "caller", Method: "POST", Body: policy.Buffered, Content: "same", Key: "none", Connection: "fresh",
 		},
-		Server: scenarios.Server{Name: "order", Replicas: 1, OnClientGone: "finish"},
+		Server: scenarios.Server{Name: "order", Replicas: 1, OnClientGone: "finish", RowsOrder: "fixed", OnUnknownCommit: "fail"},
 	}
 	trials := plan(t, s)
 	if len(trials) != 1 {

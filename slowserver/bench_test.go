@@ -70,8 +70,9 @@ type bench struct {
 	store   store.Store
 	group   vtime.Group
 
-	mu     sync.Mutex
-	events []lab.Event
+	mu      sync.Mutex
+	servers [2]*http.Server
+	events  []lab.Event
 
 	effects  []lab.Effect // when everything has settled
 	panicked error        // the first panic that was caught
@@ -113,36 +114,61 @@ func (b *bench) run(c slowserver.Config, f func(b *bench)) {
 	if c.Store == nil {
 		c.Store = b.store
 	}
+	if c.Keys == nil {
+		c.Keys = &memoryKeys{now: b.clock.Now}
+	}
 	c.Clock, c.Record = b.clock, b.record
 	c.Pause = func(ctx context.Context, id string) error {
 		return b.clock.Sleep(ctx, time.Duration(1000+len(id))*time.Nanosecond)
 	}
+	c.Crash = func(death slowserver.Crash) {
+		death.Die(func() {
+			b.network.Crash(death.Node)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.servers[death.Replica-1].Close()
+		})
+		b.group.Go(func() {
+			if b.clock.Sleep(life, death.Restart) == nil {
+				b.record(lab.Event{Kind: lab.Restart, Node: death.Node})
+				b.start(life, death.Replica)
+			}
+		})
+	}
 	b.service = must(slowserver.New(life, c))
-	var servers []*http.Server
-	for n := 1; n <= 2; n++ {
-		name := fmt.Sprintf("order-%d", n)
-		handler := b.service.Replica(name, n)
-		server := &http.Server{
-			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				defer b.group.Catch()
-				handler.ServeHTTP(w, r)
-			}),
-			BaseContext: func(net.Listener) context.Context { return life },
-			ErrorLog:    log.New(io.Discard, "", 0),
-		}
-		l := must(b.network.Listen(name))
-		b.group.Go(func() { server.Serve(l) })
-		servers = append(servers, server)
+	for n := range b.servers {
+		b.start(life, n+1)
 	}
 	f(b)
 	b.settle()
 	b.effects = must(b.store.Effects(life))
 	stop()
-	for _, s := range servers {
+	b.mu.Lock()
+	for _, s := range b.servers {
 		s.Close()
 	}
+	b.mu.Unlock()
 	b.network.Close()
 	b.panicked = b.group.Wait()
+}
+
+// start starts a replica, from 1.
+func (b *bench) start(life context.Context, n int) {
+	name := fmt.Sprintf("order-%d", n)
+	handler := b.service.Replica(name, n)
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer b.group.Catch()
+			handler.ServeHTTP(w, r)
+		}),
+		BaseContext: func(net.Listener) context.Context { return life },
+		ErrorLog:    log.New(io.Discard, "", 0),
+	}
+	l := must(b.network.Listen(name))
+	b.group.Go(func() { server.Serve(l) })
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.servers[n-1] = server
 }
 
 // settle waits until nothing more can happen.

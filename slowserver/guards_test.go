@@ -106,6 +106,71 @@ var guards = []guarded{
 		effects: 1, twelveOverlap: 1,
 		twelve: map[string]int{"201, order 1": 1, "201, order 1 again": 11},
 	},
+	{
+		name: "unique-index with a lease", settings: guard.Settings{Kind: "unique-index", Lease: 13 * time.Second, Fencing: "owner-and-fence"},
+		after: "201, order 1 again", other: "422, key-conflict",
+		during: "409, in-progress", at: 6 * time.Second, otherDuring: "422, key-conflict", otherAt: 6 * time.Second,
+		journal: "arrival, claim held, answer 409",
+		effects: 1, twelveOverlap: 1,
+		twelve: map[string]int{"201, order 1": 1, "409, in-progress": 11},
+	},
+	{
+		name: "same-transaction, plain insert", settings: guard.Settings{Kind: "same-transaction", Insert: "plain"},
+		after: "201, order 1 again", other: "422, key-conflict",
+		during: "201, order 1 again", at: 12 * time.Second, otherDuring: "422, key-conflict", otherAt: 12 * time.Second,
+		journal: "arrival, check done, answer 201",
+		effects: 1, twelveOverlap: 1,
+		twelve: map[string]int{"201, order 1": 1, "201, order 1 again": 11},
+	},
+	{
+		// A request that comes after the first goes to the other replica here.
+		name: "per-process", settings: guard.Settings{Kind: "per-process"},
+		after: "201, order 2", other: "201, order 2",
+		during: "409, in-progress", at: 6 * time.Second, otherDuring: "422, key-conflict", otherAt: 6 * time.Second,
+		journal: "arrival, claim held, answer 409",
+		effects: 1, twelveOverlap: 1,
+		twelve: map[string]int{"201, order 1": 1, "409, in-progress": 11},
+	},
+	{
+		name: "redis-precheck", settings: guard.Settings{Kind: "redis-precheck"},
+		after: "201, order 1 again", other: "422, key-conflict",
+		during: "409, in-progress", at: 6 * time.Second, otherDuring: "422, key-conflict", otherAt: 6 * time.Second,
+		journal: "arrival, claim held, answer 409",
+		effects: 1, twelveOverlap: 1,
+		twelve: map[string]int{"201, order 1": 1, "409, in-progress": 11},
+	},
+	{
+		name: "redis-precheck, 409 with Retry-After", settings: guard.Settings{Kind: "redis-precheck", RetryAfter: 7 * time.Second, Index: true},
+		after: "201, order 1 again", other: "422, key-conflict",
+		during: "409, in-progress, retry after 7", at: 6 * time.Second, otherDuring: "422, key-conflict", otherAt: 6 * time.Second,
+		journal: "arrival, claim held, answer 409",
+		effects: 1, twelveOverlap: 1,
+		twelve: map[string]int{"201, order 1": 1, "409, in-progress, retry after 7": 11},
+	},
+	{
+		// It says "done" of what it has only seen the key of.
+		name: "redis-precheck, presence", settings: guard.Settings{Kind: "redis-precheck", Presence: "done"},
+		after: "200, order 0 again", other: "200, order 0 again",
+		during: "200, order 0 again", at: 6 * time.Second, otherDuring: "200, order 0 again", otherAt: 6 * time.Second,
+		journal: "arrival, claim held, answer 200",
+		effects: 1, twelveOverlap: 1,
+		twelve: map[string]int{"201, order 1": 1, "200, order 0 again": 11},
+	},
+	{
+		name: "redis-precheck, write last", settings: guard.Settings{Kind: "redis-precheck", Write: "last"},
+		after: "201, order 1 again", other: "422, key-conflict",
+		during: "201, order 2", at: 18 * time.Second, otherDuring: "201, order 2", otherAt: 18 * time.Second,
+		journal: "arrival, check absent, work, commit, answer 201",
+		effects: 2, twelveOverlap: 12,
+	},
+	{
+		name: "redis-precheck, write last, index", settings: guard.Settings{Kind: "redis-precheck", Write: "last", Index: true},
+		after: "201, order 1 again", other: "422, key-conflict",
+		during: "201, order 1 again", at: 18 * time.Second, otherDuring: "422, key-conflict", otherAt: 18 * time.Second,
+		journal: "arrival, check absent, work, claim done, rollback duplicate, answer 201",
+		effects: 1, twelveOverlap: 12,
+		twelve: map[string]int{"201, order 1": 1, "201, order 1 again": 11},
+	},
 }
 
 // protects reports whether g lets one of two requests through that overlap.
@@ -222,7 +287,7 @@ func TestGuardTwelveAtOnce(t *testing.T) {
 		if wantEffects := map[bool]int{true: 1, false: 12}[g.protects()]; len(b.effects) != wantEffects {
 			t.Errorf("%d orders, want %d", len(b.effects), wantEffects)
 		}
-		diff(t, "overlap", g.twelveOverlap, b.service.Overlap())
+		diff(t, "overlap", g.twelveOverlap, b.service.Tally().Overlap())
 	})
 }
 
@@ -249,7 +314,7 @@ func TestGuardOtherKeys(t *testing.T) {
 		})
 		diff(t, "answers", []string{"201, order 1", "201, order 2"}, texts(got))
 		at := work + time.Second
-		if g.settings.Kind == "same-transaction" {
+		if g.settings.Open() {
 			at = 2 * work // SQLite has one writer: the transaction of another key is waited for too
 		}
 		diff(t, "time of the second", at, got[1].at)
@@ -344,6 +409,47 @@ func TestGuardFailure(t *testing.T) {
 			again: "201, order 1", during: "201, order 1", at: 24 * time.Second, effects: 1,
 			journal: "arrival, claim won, work, fault status@before-commit, rollback failed, answer 503",
 		},
+		{
+			name: "per-process", settings: guard.Settings{Kind: "per-process"},
+			again: "409, in-progress", during: "409, in-progress", at: 6 * time.Second,
+			journal: "arrival, claim won, work, fault status@before-commit, answer 503",
+		},
+		{
+			name: "per-process, delete", settings: guard.Settings{Kind: "per-process", OnFailure: "delete"},
+			again: "201, order 1", during: "409, in-progress", at: 6 * time.Second,
+			journal: "arrival, claim won, work, fault status@before-commit, answer 503",
+		},
+		{
+			name: "per-process, mark", settings: guard.Settings{Kind: "per-process", OnFailure: "mark"},
+			again: "503, injected, again", during: "409, in-progress", at: 6 * time.Second,
+			journal: "arrival, claim won, work, fault status@before-commit, answer 503",
+		},
+		{
+			name: "redis-precheck", settings: guard.Settings{Kind: "redis-precheck"},
+			again: "409, in-progress", during: "409, in-progress", at: 6 * time.Second,
+			journal: "arrival, claim won, work, fault status@before-commit, answer 503",
+		},
+		{
+			// Nobody is at work any more, and everybody is told that it is done.
+			name: "redis-precheck, presence", settings: guard.Settings{Kind: "redis-precheck", Presence: "done"},
+			again: "200, order 0 again", during: "200, order 0 again", at: 6 * time.Second,
+			journal: "arrival, claim won, work, fault status@before-commit, answer 503",
+		},
+		{
+			name: "redis-precheck, delete", settings: guard.Settings{Kind: "redis-precheck", OnFailure: "delete"},
+			again: "201, order 1", during: "409, in-progress", at: 6 * time.Second,
+			journal: "arrival, claim won, work, fault status@before-commit, answer 503",
+		},
+		{
+			name: "redis-precheck, mark", settings: guard.Settings{Kind: "redis-precheck", OnFailure: "mark"},
+			again: "503, injected, again", during: "409, in-progress", at: 6 * time.Second,
+			journal: "arrival, claim won, work, fault status@before-commit, answer 503",
+		},
+		{
+			name: "redis-precheck, write last", settings: guard.Settings{Kind: "redis-precheck", Write: "last"},
+			again: "201, order 1", during: "201, order 1", at: 18 * time.Second, effects: 1,
+			journal: "arrival, check absent, work, fault status@before-commit, answer 503",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -437,7 +543,7 @@ func TestGuardFingerprint(t *testing.T) {
 		{"none", spaced, replay},
 		{"none", other, replay},
 	}
-	for _, kind := range []string{"check-then-insert", "unique-index", "same-transaction"} {
+	for _, kind := range []string{"check-then-insert", "unique-index", "same-transaction", "per-process", "redis-precheck"} {
 		for _, tt := range tests {
 			t.Run(kind+"/"+tt.fingerprint+"/"+tt.body, func(t *testing.T) {
 				t.Parallel()

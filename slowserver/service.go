@@ -14,9 +14,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
@@ -44,13 +44,43 @@ type Config struct {
 	// OwnKeys makes the service give each arrival a key of its own, as one does that makes the
 	// key itself when the client should have: it protects nothing.
 	OwnKeys bool
+	// Rows are the rows that orders share, which each order's transaction changes in this order,
+	// with RowTime of work between one and the next. AlternateRows has every second arrival
+	// change them the other way round.
+	Rows          []string
+	RowTime       time.Duration
+	AlternateRows bool
+	// OrderOutside writes the order in a statement of its own, as code does that calls the pool
+	// where it should call the transaction. It cannot be where the guard holds a transaction
+	// during the work: the two would wait for each other.
+	OrderOutside bool
+	// TransactionRetries is how often a transaction that the database has refused is done again,
+	// from its beginning.
+	TransactionRetries int
+	// OnUnknownCommit is what follows a commit whose outcome is not known: fail (the default),
+	// retry or ask.
+	OnUnknownCommit string
 
 	Clock  *vtime.Clock
 	Store  store.Store
+	Keys   store.Keys // beside the store, for what needs it; else nil
 	Record func(lab.Event)
 	// Pause is a moment derived from id that keeps requests which one event wakes from acting in
 	// one instant.
 	Pause func(ctx context.Context, id string) error
+	// Crash takes the process of a replica away. Without it there is no fault crash.
+	Crash func(Crash)
+
+	Counts Counts // over all replicas; nil for the service's own
+	// Committed is called after each commit, for processes that share the store; nil for nobody.
+	Committed func()
+	// Releasable makes requests that wait ones that [Service.Endpoints] can let go.
+	Releasable bool
+	// Conflict is the status of the answer to a key that was used for another request: 422 when 0.
+	Conflict int
+	// Prefix stands before the number that a foreign client's request is known by. Processes that
+	// share a store have one each.
+	Prefix string
 }
 
 // Service is one order service of any number of replicas over one store.
@@ -58,12 +88,9 @@ type Service struct {
 	config Config
 	guard  guard.Guard
 	life   context.Context
-
-	mu       sync.Mutex
-	arrivals int   // over all replicas
-	fired    []int // per fault
-	inside   int   // requests in processing
-	overlap  int   // most of them at one instant
+	counts Counts
+	tally  *Tally // the counts, unless another process keeps them
+	held   *held  // nil where nobody can let a request go
 }
 
 // New returns a service whose work goes on until life ends, whatever its clients do.
@@ -72,41 +99,67 @@ func New(life context.Context, c Config) (*Service, error) {
 	if !ok {
 		return nil, fmt.Errorf("unknown guard %q", c.Guard.Kind)
 	}
-	return &Service{config: c, guard: g, life: life, fired: make([]int, len(c.Faults))}, nil
+	if c.Crash == nil && slices.ContainsFunc(c.Faults, func(f fault.Settings) bool { return f.Do == fault.Crash.Name }) {
+		return nil, errors.New("the fault crash needs a host that takes a process away")
+	}
+	if err := c.check(g); err != nil {
+		return nil, err
+	}
+	s := &Service{config: c, guard: g, life: life, counts: c.Counts}
+	if s.counts == nil {
+		s.tally = &Tally{fired: make([]int, len(c.Faults))}
+		s.counts = s.tally
+	}
+	if c.Releasable {
+		s.held = &held{waiting: map[context.Context]context.CancelCauseFunc{}}
+	}
+	return s, nil
 }
 
-// Fired returns how often each fault of the configuration has fired.
-func (s *Service) Fired() []int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]int(nil), s.fired...)
+// check finds what the configuration asks for and has not been given.
+func (c Config) check(g guard.Guard) error {
+	if c.Keys == nil && g.Keys {
+		return fmt.Errorf("the guard %s needs a store of keys beside the database", g.Name)
+	}
+	for _, f := range c.Faults {
+		if kind, _ := fault.Find(f.Do); c.Keys == nil && kind.Keys {
+			return fmt.Errorf("the fault %s needs a store of keys beside the database", f.Name())
+		}
+	}
+	if c.OrderOutside && c.Guard.Open() {
+		return fmt.Errorf("the order cannot be written outside the transaction that the guard %s holds", g.Name)
+	}
+	if _, ok := c.Store.(store.Asker); !ok && c.OnUnknownCommit == "ask" {
+		return fmt.Errorf("ask what became of a commit: %w", store.ErrUnsupported)
+	}
+	return nil
 }
 
-// Overlap returns the largest number of requests that were in processing at one instant.
-func (s *Service) Overlap() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.overlap
-}
+// Tally returns the counts over all replicas, nil where another process keeps them.
+func (s *Service) Tally() *Tally { return s.tally }
 
 // Fire records that fault i fired at node for a request; the network plays faults at connect and
 // reports them here.
 func (s *Service) Fire(i int, node, operation, send string) {
-	s.mu.Lock()
-	s.fired[i]++
-	s.mu.Unlock()
+	s.counts.Fire(i)
 	s.config.Record(lab.Event{Kind: lab.Fault, Operation: operation, Send: send, Node: node, Detail: s.config.Faults[i].Name()})
 }
 
-// Replica returns the handler of the replica called node, the n-th from 1.
+// Replica starts the replica called node, the n-th from 1, and returns its handler. After a crash
+// it is called again.
 func (s *Service) Replica(node string, n int) http.Handler {
+	life := s.start(node, n)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+lab.HealthPath, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "ok")
 	})
 	mux.HandleFunc(lab.OrderPath, func(w http.ResponseWriter, r *http.Request) {
-		h := handling{service: s, node: node, replica: n, w: w, r: r}
+		h := handling{service: s, life: life, node: node, replica: n, w: w, r: r}
+		h.store = life.connect(&h)
 		h.handle()
+		if life.isDead() {
+			panic(http.ErrAbortHandler) // to return would be to answer
+		}
 	})
 	return mux
 }
@@ -114,17 +167,26 @@ func (s *Service) Replica(node string, n int) http.Handler {
 // handling is one request on its way through the service.
 type handling struct {
 	service *Service
+	life    *incarnation
+	store   store.Store
 	node    string
 	replica int
 	arrival int
 	w       http.ResponseWriter
 	r       *http.Request
 
-	body  []byte
-	order lab.OrderRequest
-	key   string
-	pass  guard.Pass
-	work  context.Context // ends when the work must be given up
+	body   []byte
+	order  lab.OrderRequest
+	key    string
+	pass   guard.Pass      // its Tx is the order's transaction while that is open
+	work   context.Context // ends when the work must be given up
+	struck []bool          // per fault: it has been played on this request
+
+	worked  bool      // the work is done, and no transaction that fails takes it back
+	number  int64     // of the order, where it was written outside the transaction
+	durable bool      // the order's transaction is committed
+	ticket  string    // what the order's transaction is known by on the server
+	cut     store.Cut // what the connection to the database will suffer
 }
 
 // errEnded says that the client broke its request off: there is nobody to answer.
@@ -139,7 +201,7 @@ func (h *handling) handle() {
 		h.refuse(refusal(err), lab.ProblemInvalid, err)
 		return
 	}
-	h.work = s.life
+	h.work = h.life.ctx
 	if s.config.CancelWhenGone {
 		h.work = h.r.Context()
 	}
@@ -149,13 +211,13 @@ func (h *handling) handle() {
 	}
 	switch {
 	case errors.Is(err, fault.ErrEnded):
-	case s.life.Err() != nil:
+	case h.life.ctx.Err() != nil:
 		h.drop(false) // the lab has ended; who is still there is not to be told anything
 	case errors.Is(err, guard.ErrGone), err != nil && h.work.Err() != nil:
 		h.record(lab.Event{Kind: lab.ClientGone})
 		h.drop(false)
 	case err != nil:
-		h.refuse(http.StatusInternalServerError, lab.ProblemStore, err)
+		h.fail(err)
 	default:
 		h.answer(answer)
 	}
@@ -166,6 +228,9 @@ func refusal(err error) int {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return http.StatusRequestEntityTooLarge
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return http.StatusRequestTimeout
+	}
 	return http.StatusBadRequest
 }
 
@@ -174,10 +239,7 @@ func refusal(err error) int {
 func (h *handling) receive() error {
 	s := h.service
 	body, err := io.ReadAll(http.MaxBytesReader(h.w, h.r.Body, maxBody))
-	s.mu.Lock()
-	s.arrivals++
-	h.arrival = s.arrivals
-	s.mu.Unlock()
+	h.arrival = s.counts.Arrive()
 	h.body = body
 	h.record(lab.Event{Kind: lab.Arrival, Key: h.r.Header.Get(lab.HeaderKey)})
 	switch {
@@ -221,134 +283,22 @@ func (h *handling) findKey() string {
 	return keys[0]
 }
 
-// process takes the request from the guard to the commit and returns its answer.
-func (h *handling) process() (_ guard.Answer, err error) {
-	s := h.service
-	defer func() {
-		if e := h.giveUp("given up"); e != nil {
-			err = errors.Join(err, e)
-		}
-	}()
-	if a, err := h.strike(fault.BeforeGuard, guard.Answer{}); err != nil {
-		return a, err
-	}
-	if h.key != "" {
-		pass, err := s.guard.Admit(h.work, h.desk(), guard.Request{
-			Send: h.path(), Key: h.key, Hash: h.fingerprint(), Gone: h.r.Context(),
-		})
-		if err != nil {
-			return guard.Answer{}, err
-		}
-		if pass.Answer != nil {
-			return *pass.Answer, nil
-		}
-		h.pass = pass
-	}
-	if a, err := h.strike(fault.AfterClaim, guard.Answer{}); err != nil {
-		return a, err
-	}
-	if err := h.doWork(); err != nil {
-		return guard.Answer{}, err
-	}
-	if a, err := h.strike(fault.BeforeCommit, guard.Answer{}); err != nil {
-		return a, err
-	}
-	answer, committed, err := h.commit()
-	if err != nil || !committed {
-		return answer, err
-	}
-	return h.strike(fault.AfterCommit, answer)
-}
-
-// giveUp rolls the guard's transaction back, if it is still open: a fault, an error or the client's
-// leaving has ended the request in the middle of it.
-func (h *handling) giveUp(why string) error {
-	tx := h.pass.Tx
-	if tx == nil {
-		return nil
-	}
-	h.pass.Tx = nil
-	if err := tx.Rollback(); err != nil {
-		return err
-	}
-	h.record(lab.Event{Kind: lab.Rollback, Key: h.key, Detail: why})
-	return nil
-}
-
-// doWork is the slow part of the work.
-func (h *handling) doWork() error {
-	s := h.service
-	h.record(lab.Event{Kind: lab.Work})
-	s.mu.Lock()
-	s.inside++
-	s.overlap = max(s.overlap, s.inside)
-	s.mu.Unlock()
-	err := s.config.Clock.Sleep(h.work, s.config.Processing)
-	s.mu.Lock()
-	s.inside--
-	s.mu.Unlock()
-	return err
-}
-
-// commit writes the order. It reports false, with the answer to give, when the guard found a
-// duplicate in the order's transaction.
-func (h *handling) commit() (guard.Answer, bool, error) {
-	s := h.service
-	ctx, tx := h.work, h.pass.Tx
-	if tx == nil {
-		var err error
-		if tx, err = s.config.Store.Begin(ctx, h.path(), store.TxOptions{}); err != nil {
-			return guard.Answer{}, false, err
-		}
-		defer tx.Rollback() // after a commit this does nothing
-	}
-	if h.pass.Claim != nil {
-		dup, err := h.pass.Claim(ctx, tx)
-		if err != nil {
-			return guard.Answer{}, false, err
-		}
-		if dup != nil {
-			h.record(lab.Event{Kind: lab.Rollback, Key: h.key, Detail: "duplicate"})
-			return *dup, false, nil
-		}
-	}
-	id, err := tx.Order(ctx, store.Order{
-		Operation: h.operation(), Send: h.path(), Node: h.node, Key: h.key,
-		Amount: h.order.Amount, Created: s.config.Clock.Now(),
-	})
-	if err != nil {
-		return guard.Answer{}, false, err
-	}
-	body, err := json.Marshal(lab.OrderReply{Order: id, Status: "created"})
-	if err != nil {
-		return guard.Answer{}, false, err
-	}
-	answer := guard.Answer{Status: http.StatusCreated, Body: append(body, '\n')}
-	if h.pass.Finish != nil {
-		if err := h.pass.Finish(ctx, tx, answer); err != nil {
-			return guard.Answer{}, false, err
-		}
-	}
-	h.pass.Tx = nil // Commit ends it, whatever it returns
-	if err := tx.Commit(); err != nil {
-		return guard.Answer{}, false, err
-	}
-	h.record(lab.Event{Kind: lab.Commit, Key: h.key, Order: id})
-	h.work = s.life // what is done cannot be given up any more
-	return answer, true, nil
-}
-
-// strike plays the faults of a place. It returns [fault.ErrEnded] when one of them has ended the request.
+// strike plays the faults of a place, each once on a request: a transaction that is done again
+// does not meet them again. It returns [fault.ErrEnded] when one of them has ended the request.
 func (h *handling) strike(at fault.Place, answer guard.Answer) (guard.Answer, error) {
 	s := h.service
 	for i, f := range s.config.Faults {
-		if f.At != at || !f.Strikes(h.arrival, h.replica) {
+		if f.At != at || !f.Strikes(h.arrival, h.replica) || h.struck != nil && h.struck[i] {
 			continue
 		}
 		kind, ok := fault.Find(f.Do)
 		if !ok || kind.Strike == nil {
 			return answer, fmt.Errorf("the fault %s cannot be played", f.Name())
 		}
+		if h.struck == nil {
+			h.struck = make([]bool, len(s.config.Faults))
+		}
+		h.struck[i] = true
 		s.Fire(i, h.node, h.operation(), h.path())
 		if err := kind.Strike(&stricken{handling: h, at: at, answer: answer}, f); err != nil {
 			return answer, err
@@ -365,7 +315,7 @@ type stricken struct {
 }
 
 // Sleep holds the request up.
-func (s *stricken) Sleep(d time.Duration) error { return s.service.config.Clock.Sleep(s.work, d) }
+func (s *stricken) Sleep(d time.Duration) error { return s.service.wait(s.work, d) }
 
 // Drop ends the connection without an answer.
 func (s *stricken) Drop(reset bool) { s.drop(reset) }
@@ -382,12 +332,42 @@ func (s *stricken) Refuse(status int, retryAfter, title string) error {
 	return nil
 }
 
+// Crash kills the replica.
+func (s *stricken) Crash(restart time.Duration) { s.life.crash(s.handling, restart) }
+
+// Cut breaks the connection that the order's transaction goes over.
+func (s *stricken) Cut(how string) error {
+	cutter, ok := s.pass.Tx.(store.Cutter)
+	if !ok {
+		return fmt.Errorf("cut the connection to the database: %w", store.ErrUnsupported)
+	}
+	s.cut = store.Cut(how)
+	cutter.Cut(s.cut)
+	if s.cut == store.Partition {
+		// Nothing reaches the server any more, so nothing can be told it, a rollback least of all.
+		if t, ok := s.pass.Tx.(interface{ abandon() }); ok {
+			t.abandon()
+		}
+		s.pass.Tx = nil
+	}
+	return nil
+}
+
+// RestartKeys restarts the store of keys, which forgets them.
+func (s *stricken) RestartKeys() error { return s.service.config.Keys.Restart(s.work) }
+
+// FailOverKeys has a replica of the store of keys take over, without what was written last.
+func (s *stricken) FailOverKeys() error { return s.service.config.Keys.Failover(s.work) }
+
+// LoseKeysReply loses the next reply of the store of keys.
+func (s *stricken) LoseKeysReply() { s.service.config.Keys.CutNextReply() }
+
 // Hold keeps the connection open and silent until the client has left.
 func (s *stricken) Hold() {
 	select {
 	case <-s.r.Context().Done():
 		s.record(lab.Event{Kind: lab.ClientGone})
-	case <-s.service.life.Done():
+	case <-s.life.ctx.Done():
 	}
 	s.drop(false)
 }
@@ -401,7 +381,7 @@ func (h *handling) failed(a guard.Answer) error {
 	if h.pass.Failed == nil {
 		return nil
 	}
-	return h.pass.Failed(h.service.life, a)
+	return h.pass.Failed(h.life.ctx, a)
 }
 
 func problem(status int, kind, title string) guard.Answer {
@@ -491,12 +471,16 @@ func (h *handling) desk() guard.Desk {
 	s := h.service
 	return guard.Desk{
 		Settings: s.config.Guard,
-		Store:    s.config.Store,
+		Conflict: s.config.Conflict,
+		Store:    h.store,
+		Keys:     h.life.keys(),
+		Memory:   &h.life.memory,
 		Now:      s.config.Clock.Now,
 		Record: func(kind lab.Kind, detail string) {
 			h.record(lab.Event{Kind: kind, Key: h.key, Detail: detail})
 		},
-		Pause: func(ctx context.Context) error { return s.config.Pause(ctx, h.path()) },
+		AfterFunc: s.config.Clock.AfterFunc,
+		Pause:     func(ctx context.Context) error { return s.config.Pause(ctx, h.path()) },
 	}
 }
 
@@ -516,17 +500,28 @@ func (h *handling) fingerprint() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-func (h *handling) operation() string { return h.r.Header.Get(lab.HeaderOperation) }
+// operation names the intent: a foreign client's request is one of its own.
+func (h *handling) operation() string {
+	if op := h.r.Header.Get(lab.HeaderOperation); op != "" {
+		return op
+	}
+	return h.path()
+}
 
 // path names the request: the path of tries that sent it, or for a foreign client its number.
 func (h *handling) path() string {
 	if p := h.r.Header.Get(lab.HeaderSend); p != "" {
 		return p
 	}
-	return "arrival-" + strconv.Itoa(h.arrival)
+	return h.service.config.Prefix + "arrival-" + strconv.Itoa(h.arrival)
 }
 
 func (h *handling) record(e lab.Event) {
+	h.life.record(h.stamp(e))
+}
+
+// stamp makes an event one of the request.
+func (h *handling) stamp(e lab.Event) lab.Event {
 	e.Operation, e.Send, e.Node = h.operation(), h.path(), h.node
-	h.service.config.Record(e)
+	return e
 }

@@ -134,12 +134,12 @@ func TestArrivalSaysWhichKeyWasSent(t *testing.T) {
 func TestOverlap(t *testing.T) {
 	t.Parallel()
 	b := play(t, slowserver.Config{Processing: work}, func(b *bench) {
-		if n := b.service.Overlap(); n != 0 {
+		if n := b.service.Tally().Overlap(); n != 0 {
 			panic(n)
 		}
 		b.sendAll(order("send-1", ""), order("send-2", "").after(6*time.Second), order("send-3", "").after(30*time.Second))
 	})
-	diff(t, "overlap", 2, b.service.Overlap())
+	diff(t, "overlap", 2, b.service.Tally().Overlap())
 }
 
 func TestUnknownGuard(t *testing.T) {
@@ -186,6 +186,7 @@ func TestEnd(t *testing.T) {
 // serve starts a service over loopback TCP. The function that it returns ends it.
 func serve(t *testing.T, life context.Context, c slowserver.Config) (*vtime.Loopback, func()) {
 	t.Helper()
+	c.Keys = &memoryKeys{now: c.Clock.Now}
 	network := vtime.NewLoopback()
 	service, err := slowserver.New(life, c)
 	if err != nil {

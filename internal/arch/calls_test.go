@@ -27,6 +27,7 @@ var bans = []ban{
 		allow: []allowance{
 			{"internal/vtime/", "it is the clock"},
 			{"cmd/progress.go", "a person at a terminal waits in real time"},
+			{"slowserver/store/postgres/", "a statement runs outside the bubble of its trial, in the server's time"},
 			{"caller/transport.go", "a context has its deadline in the time of the bubble; what is left of it is turned into scenario time there"},
 			{"caller/trip.go", "limits that end at one instant are told apart by their time, in which a context has its deadline"},
 		},
@@ -41,6 +42,8 @@ var bans = []ban{
 			{"internal/vtime/clock.go", "scenario time is turned into a context's here"},
 			{"caller/trip.go", "a limit's end comes from the clock, and is kept beside the context to be asked for"},
 			{"slowserver/store/sqlite/sqlite.go", "opening a file takes no scenario time, and Open has no context"},
+			{"slowserver/store/postgres/", "a statement runs outside the bubble of its trial, in the server's time"},
+			{"internal/storage/storage.go", "a container is ended in real time, also after an interrupt"},
 		},
 	},
 	{
@@ -70,6 +73,9 @@ var bans = []ban{
 		why: "whoever makes a temporary file must remove it, on every way out",
 		allow: []allowance{
 			{"internal/storage/storage.go", "the private directory of the embedded database; its Close removes it"},
+			{"internal/redisserver/directory.go", "the private directory of a redis-server; Stop removes it, and the next start those of labs that were killed"},
+			{"internal/pgcluster/directory.go", "the private directory of a cluster; Stop removes it, and the next start those of labs that were killed"},
+			{"internal/pgcluster/pgcluster.go", "the directory that the private one is made in"},
 		},
 	},
 	{
@@ -95,6 +101,11 @@ var bans = []ban{
 	{
 		pkg: "crypto/rand", names: []string{"*"},
 		why: "what is drawn comes from lab.Draw: the seed and the name of what draws, never a shared stream",
+		allow: []allowance{
+			{"internal/containers/postgres.go", "a password must not follow from the seed, and no output depends on it"},
+			{"internal/redisserver/server.go", "a password, which nobody must guess and no result shows"},
+			{"slowserver/store/redis/redis.go", "the name of a trial's keys on a server that other labs use too; no result shows it"},
+		},
 	},
 	{
 		pkg: "net/http", names: []string{"DefaultClient", "DefaultTransport", "DefaultServeMux", "Get", "Post", "PostForm", "Head", "Handle", "HandleFunc", "ListenAndServe"},
@@ -103,6 +114,9 @@ var bans = []ban{
 	{
 		pkg: "net", names: []string{"Dial", "DialTimeout", "Listen", "ListenPacket", "LookupHost", "LookupIP"},
 		why: "connections go through a vtime.Network, which opens nothing but loopback",
+		allow: []allowance{
+			{"internal/serve/serve.go", "people with curl, and containers, reach a service where they say it shall listen"},
+		},
 	},
 }
 

@@ -31,11 +31,15 @@ var rules = []rule{
 	{pkg: "slowserver/...", never: []string{"scenarios", "internal/engine", "internal/judge", "report"}, why: "a server that knows the test is no server"},
 	{pkg: "slowserver/guard", never: []string{"net/http", "internal/vtime"}, why: "a guard talks to the store and to nothing else"},
 	{pkg: "slowserver/fault", never: []string{"net/http", "internal/vtime", "slowserver/store"}, why: "it says what may be written down; the service plays it"},
-	{pkg: "slowserver/store", never: []string{"database/sql", "slowserver/store/sqlite"}, why: "what an engine can do is behind the interface, not in it"},
+	{pkg: "slowserver/store", never: []string{"database/sql", "slowserver/store/sqlite", "slowserver/store/postgres", "slowserver/store/redis"}, why: "what an engine can do is behind the interface, not in it"},
 	{pkg: "scenarios", never: []string{"internal/engine", "internal/judge", "report", "internal/suite", "net/http", "os"}, why: "data does not run, judge or print itself, and opens no file but its own"},
 	{pkg: "internal/engine", never: []string{"internal/judge", "report"}, why: "who measures does not judge"},
 	{pkg: "internal/judge", never: []string{"internal/engine", "report", "net/http", "os"}, why: "it must judge a saved observation too"},
 	{pkg: "report", never: []string{"ours/..."}, except: []string{"internal/lab"}, why: "it prints values"},
+	{pkg: "slowserver/store/postgres", never: []string{"internal/pgcluster", "database/sql"}, why: "it speaks to a server, wherever that comes from, and over pgx itself"},
+	{pkg: "internal/pgcluster", never: []string{"ours/..."}, except: []string{"internal/vtime"}, why: "it starts a database and does not know what for"},
+	{pkg: "internal/redisserver", never: []string{"ours/..."}, except: []string{"internal/vtime"}, why: "it starts a database and does not know what for"},
+	{pkg: "internal/containers", never: []string{"ours/..."}, except: []string{"internal/vtime"}, why: "it starts a database and does not know what for"},
 	{pkg: "internal/suite", never: []string{"report"}, why: "a run ends in a document; who prints it is another's business"},
 	{pkg: "internal/schema", never: []string{"internal/engine", "internal/judge", "report"}, why: "a schema comes from types, not from runs"},
 	{pkg: "ours/...", never: []string{"cmd"}, except: []string{"."}, why: "the command line is on top: main alone calls it"},
@@ -188,7 +192,14 @@ var doors = []door{
 	{"github.com/invopop/jsonschema", "internal/schema", nil, "schemas come from Go types in one place"},
 	{"testing/...", "internal/vtime", []string{"bubble.go"}, "the virtual clock needs testing/synctest; nothing else of a binary needs a test's package"},
 	{"os/signal", "cmd", []string{"interrupts.go"}, "one place decides what an interrupt means"},
-	{"os/exec", "", nil, "a scenario file names no command, and the lab starts none"},
+	{"github.com/jackc/pgx/v5/...", "slowserver/store/postgres", nil, "SQL stays in the store that speaks it"},
+	{"github.com/redis/go-redis/v9/...", "slowserver/store/redis", []string{"client.go", "url.go"}, "what a client does by itself is decided in one place"},
+	{"github.com/alicebob/miniredis/v2/...", "slowserver/store/redis", []string{"embedded.go"}, "a Redis inside the lab is one kind of store"},
+	{"github.com/testcontainers/testcontainers-go/...", "internal/containers", []string{"postgres.go"}, "one place starts containers, and a build without it links none of them"},
+	{"github.com/moby/moby/api/...", "internal/containers", []string{"postgres.go"}, "the types in which testcontainers-go is told what to publish"},
+	{"os/exec", "internal/pgcluster", nil, "a scenario file names no command; the lab starts a PostgreSQL of its own"},
+	{"os/exec", "internal/child", nil, "a scenario file names no command; the lab starts itself as an order service"},
+	{"os/exec", "internal/redisserver", []string{"process.go"}, "a scenario file names no command; the lab starts a Redis of its own"},
 	{"plugin", "", nil, "nothing is loaded at run time"},
 	{"unsafe", "", nil, "nothing here needs it"},
 	{"C", "", nil, "the binary is pure Go, for every system"},
@@ -196,6 +207,7 @@ var doors = []door{
 
 // testOnly are the libraries that tests may use beside those with a door.
 var testOnly = []string{
+	"github.com/compose-spec/compose-go/v2/...",
 	"github.com/google/go-cmp/...",
 	"github.com/rogpeppe/go-internal/...",
 	"github.com/santhosh-tekuri/jsonschema/v6/...",
@@ -217,7 +229,11 @@ func TestDoors(t *testing.T) {
 			if !s.test && within(module+"/...", imported) && suite(imported) {
 				t.Errorf("%s imports %s, which is for tests", s.at(i), imported)
 			}
-			k := slices.IndexFunc(doors, func(d door) bool { return within(d.library, imported) })
+			// A library that several may use has a door for each.
+			k := slices.IndexFunc(doors, func(d door) bool { return within(d.library, imported) && d.pkg != "" && names(d.pkg) == s.pkg })
+			if k < 0 {
+				k = slices.IndexFunc(doors, func(d door) bool { return within(d.library, imported) })
+			}
 			switch {
 			case s.test && k < 0 && thirdParty(imported) && !slices.ContainsFunc(testOnly, func(p string) bool { return within(p, imported) }):
 				t.Errorf("%s imports %s: name it in testOnly, with a word in the commit on why", s.at(i), imported)
@@ -230,12 +246,12 @@ func TestDoors(t *testing.T) {
 			case doors[k].files != nil && !slices.Contains(doors[k].files, path.Base(s.name)):
 				t.Errorf("%s imports %s: %s alone may, because %s", s.at(i), imported, strings.Join(doors[k].files, ", "), doors[k].why)
 			default:
-				used[doors[k].library] = true
+				used[doors[k].library+doors[k].pkg] = true
 			}
 		}
 	}
 	for _, d := range doors {
-		if d.pkg != "" && !used[d.library] {
+		if d.pkg != "" && !used[d.library+d.pkg] {
 			t.Errorf("nobody uses %s any more: close its door in %s", d.library, d.pkg)
 		}
 	}

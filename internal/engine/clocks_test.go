@@ -17,9 +17,35 @@ import (
 	"retrylab/internal/lab"
 	"retrylab/internal/storage"
 	"retrylab/scenarios"
+	"retrylab/slowserver/store"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain is also the process of a replica, which the tests start as the tool does.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == replica {
+		file := func(fd uintptr) *os.File { return os.NewFile(fd, "") }
+		if engine.RunReplica(context.Background(), file(engine.SocketFile), file(engine.NotesFile), file(engine.OrdersFile), storage.Attach) != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// replica is what the test binary is called with to be the process of a replica.
+const replica = "replica"
+
+// newWall returns a lab on the wall clock.
+func newWall(t testing.TB, database store.Database, speed float64) *engine.Lab {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := engine.New(database, engine.Wall, speed)
+	l.Replica = []string{path, replica}
+	return l
+}
 
 // TestClocksAgree runs every configuration on the wall clock, over loopback TCP, and expects the
 // counts and beliefs of the virtual clock. A machine that stumbles makes a trial inconclusive,
@@ -43,7 +69,7 @@ func TestClocksAgree(t *testing.T) {
 			defer func() { <-slots; workers.Done() }()
 			want := virtual.Run(t.Context(), trial)
 			for _, speed := range []float64{40, 20, 8} {
-				wall := engine.New(database, engine.Wall, speed)
+				wall := newWall(t, database, speed)
 				if wall.Check(t.Context(), trial) != nil {
 					continue
 				}

@@ -38,7 +38,8 @@ type pairs struct {
 //     for the answer;
 //   - how often a server found its client gone, and how many requests were at work at once where a
 //     premise or an invariant asks for it;
-//   - one arrival against the next, where a fault names arrivals.
+//   - one arrival against the next, where a fault names arrivals;
+//   - a crash and a restart against what else is sent to that replica and committed there.
 //
 // Everything else is free: twelve sends side by side come in a new order in nearly every real run,
 // so a pair names "the third look at the key", not a send.
@@ -50,6 +51,7 @@ func deciding(t scenarios.Trial, plan lab.Observation) pairs {
 	if slices.ContainsFunc(t.Setup.Server.Faults, func(f fault.Settings) bool { return len(f.Arrivals) > 0 }) {
 		p.arrivals(t)
 	}
+	p.crashes()
 	return p
 }
 
@@ -264,6 +266,49 @@ func (p *pairs) arrivals(t scenarios.Trial) {
 		}
 		before = e.Send
 	}
+}
+
+// crashes pairs each end and each beginning of a replica's life with the send to it or the commit
+// there that comes next before and after.
+func (p *pairs) crashes() {
+	var nodes []string
+	for _, e := range p.plan.Events {
+		if e.Kind == lab.Crash && !slices.Contains(nodes, e.Node) {
+			nodes = append(nodes, e.Node)
+		}
+	}
+	for _, node := range nodes {
+		lives, others := around(p.plan, node)
+		for i, life := range lives {
+			next, _ := slices.BinarySearch(others, life)
+			for _, j := range []int{next - 1, next} {
+				if j < 0 || j >= len(others) {
+					continue
+				}
+				p.add(fmt.Sprintf("end or start %d of %s and send or commit %d there", i+1, node, j+1), func(o lab.Observation) (time.Duration, time.Duration, bool) {
+					lives, others := around(o, node)
+					if i >= len(lives) || j >= len(others) {
+						return 0, 0, false
+					}
+					return lives[i], others[j], true
+				})
+			}
+		}
+	}
+}
+
+// around are the times at which a replica ended or started, and those at which something was sent
+// to it or committed there.
+func around(o lab.Observation, node string) (lives, others []time.Duration) {
+	for _, e := range o.Events {
+		switch {
+		case e.Node == node && (e.Kind == lab.Crash || e.Kind == lab.Restart):
+			lives = append(lives, e.At)
+		case e.Node == node && e.Kind == lab.Commit, e.Target == node && e.Kind == lab.Send:
+			others = append(others, e.At)
+		}
+	}
+	return lives, others
 }
 
 // slip says what did not take place in o as planned, or "": a timer that fired where none was to

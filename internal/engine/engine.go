@@ -13,6 +13,7 @@ import (
 	"retrylab/internal/vtime"
 	"retrylab/scenarios"
 	"retrylab/slowserver/store"
+	"retrylab/slowserver/store/redis"
 )
 
 // The names of the clocks.
@@ -21,17 +22,30 @@ const (
 	Wall    = "wall"
 )
 
-// Lab is where trials run: a database and a clock. Several trials may run in it at once.
+// Lab is where trials run: a database, keys beside it, and a clock. Several trials may run in it at
+// once.
 type Lab struct {
 	database store.Database
+	keys     *redis.Source
 	clock    string
 	speed    float64
+
+	// Replica is the command that runs [RunReplica] in a process of its own, for replicas that are
+	// to be processes on the wall clock. Without it such a trial cannot be run there.
+	Replica []string
 }
 
 // New returns a lab over a database, which stays its owner's. speed is how many scenario seconds go
 // by in a real one, on the wall clock only.
 func New(database store.Database, clock string, speed float64) *Lab {
-	return &Lab{database: database, clock: clock, speed: speed}
+	return &Lab{database: database, keys: redis.NewEmbedded(), clock: clock, speed: speed}
+}
+
+// WithKeys returns a lab whose trials have their keys in another source than the embedded one.
+func (l *Lab) WithKeys(source *redis.Source) *Lab {
+	other := *l
+	other.keys = source
+	return &other
 }
 
 // Store says which database the lab's trials have.
@@ -57,14 +71,14 @@ const horizon = 100_000 * time.Hour
 // onVirtual runs a trial in a bubble of its own. The error is [vtime.ErrNoBubble] where the
 // toolchain has no virtual clock; it stands in the observation too.
 func (l *Lab) onVirtual(ctx context.Context, t scenarios.Trial) (obs lab.Observation, err error) {
-	seat, err := l.database.Seat(ctx)
+	p, err := l.place(ctx, t)
 	if err != nil {
-		return unseated(ctx, err), nil
+		return unplaced(ctx, err), nil
 	}
-	defer func() { obs = left(obs, seat.Leave()) }()
+	defer func() { obs = left(obs, p.leave()) }()
 	err = vtime.Bubble(func() {
 		clock := vtime.NewVirtual(calendar(t.Begin))
-		obs = l.trial(ctx, t, world{clock: clock, network: vtime.NewMemory(clock, t.Seed), seat: seat, horizon: horizon})
+		obs = l.trial(ctx, t, world{clock: clock, network: vtime.NewMemory(clock, t.Seed), place: p, horizon: horizon})
 	})
 	if err == nil {
 		return obs, nil
@@ -87,20 +101,4 @@ func calendar(begin string) time.Time {
 		return day
 	}
 	return time.Date(2026, time.January, 5, at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), time.UTC)
-}
-
-// unseated is what is seen of a trial that the database had no room for.
-func unseated(ctx context.Context, err error) lab.Observation {
-	if ctx.Err() != nil {
-		return lab.Observation{Broken: ErrInterrupted.Error()}
-	}
-	return lab.Observation{Broken: err.Error(), Environment: true}
-}
-
-// left notes that a trial's seat could not be given back: what was seen before stands on nothing.
-func left(obs lab.Observation, err error) lab.Observation {
-	if err != nil && obs.Broken == "" {
-		obs.Broken, obs.Environment = err.Error(), true
-	}
-	return obs
 }

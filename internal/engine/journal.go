@@ -25,9 +25,15 @@ type journal struct {
 	events []lab.Event
 }
 
-// record stamps an event with the scenario time. It is also where a trial notices that it has
-// been interrupted, since nothing of interest happens without a record.
+// record stamps an event with the scenario time.
 func (j *journal) record(e lab.Event) {
+	e.At = j.clock.Now()
+	j.add(e)
+}
+
+// add takes an event down that has its time. It is also where a trial notices that it has been
+// interrupted, since nothing of interest happens without a record.
+func (j *journal) add(e lab.Event) {
 	if j.outer.Err() != nil {
 		j.stop(ErrInterrupted)
 	}
@@ -40,7 +46,6 @@ func (j *journal) record(e lab.Event) {
 		j.stop(errTooMuch)
 		return
 	}
-	e.At = j.clock.Now()
 	j.events = append(j.events, e)
 }
 

@@ -35,10 +35,6 @@ func TestPanic(t *testing.T) {
 	}
 	defer database.Close()
 	l := New(database, Virtual, 1)
-	seat, err := database.Seat(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	s, err := scenarios.Builtin("read-timeout")
 	if err != nil {
 		t.Fatal(err)
@@ -47,11 +43,15 @@ func TestPanic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p, err := l.place(t.Context(), trials[0])
+	if err != nil {
+		t.Fatal(err)
+	}
 	var obs lab.Observation
 	if err := vtime.Bubble(func() {
 		clock := vtime.NewVirtual(calendar(""))
 		network := &panicky{Network: vtime.NewMemory(clock, 1), left: 2}
-		obs = l.trial(t.Context(), trials[0], world{clock: clock, network: network, seat: seat, horizon: horizon})
+		obs = l.trial(t.Context(), trials[0], world{clock: clock, network: network, place: p, horizon: horizon})
 	}); err != nil {
 		t.Fatalf("the bubble did not end well: %v", err)
 	}

@@ -34,25 +34,39 @@ type rig struct {
 	store   store.Store
 	service *slowserver.Service
 	network *faultyNetwork
-	servers []*http.Server
 	chains  []*caller.Chain
 	caller  *caller.Caller
 	inside  atomic.Int64 // requests in a handler
+
+	mu      sync.Mutex
+	servers map[string]*http.Server // by machine: those that listen
+	// processes are the replicas that are processes of their own.
+	processes map[string]*process
+}
+
+// ServiceConfig is what a setup says of its order service; the rest is of the world that it is in.
+func ServiceConfig(setup scenarios.Setup) slowserver.Config {
+	server := setup.Server
+	return slowserver.Config{
+		Processing: server.Processing, Guard: server.Guard, Faults: server.Faults,
+		CancelWhenGone: server.OnClientGone == "cancel",
+		OwnKeys:        setup.Caller.Key == "server",
+		Rows:           server.Rows, RowTime: server.RowTime, AlternateRows: server.RowsOrder == "alternate",
+		OrderOutside:       server.OrderOutsideTransaction,
+		TransactionRetries: server.TransactionRetries, OnUnknownCommit: server.OnUnknownCommit,
+	}
 }
 
 // build starts the machines, from the server outwards.
 func (r *rig) build(*lab.Observation) (err error) {
 	setup := r.trial.Setup
-	if r.store, err = r.world.seat.Open(store.Options{Clock: r.world.clock, Yield: r.pause}); err != nil {
+	if r.store, err = r.world.place.seat.Open(store.Options{Clock: r.world.clock, Yield: r.pause}); err != nil {
 		return ground(err)
 	}
-	r.service, err = slowserver.New(r.life, slowserver.Config{
-		Processing: setup.Server.Processing, Guard: setup.Server.Guard, Faults: setup.Server.Faults,
-		CancelWhenGone: setup.Server.OnClientGone == "cancel",
-		OwnKeys:        setup.Caller.Key == "server",
-		Clock:          r.world.clock, Store: r.store, Record: r.journal.record, Pause: r.pause,
-	})
-	if err != nil {
+	config := ServiceConfig(setup)
+	config.Clock, config.Store, config.Record = r.world.clock, r.store, r.journal.record
+	config.Pause, config.Crash, config.Keys = r.pause, r.crash, r.world.place.keys
+	if r.service, err = slowserver.New(r.life, config); err != nil {
 		return err
 	}
 	r.network = newFaultyNetwork(r.world.network, r.service, setup.Server)
@@ -61,9 +75,12 @@ func (r *rig) build(*lab.Observation) (err error) {
 		if r.network.unreachable(name) {
 			continue // it has a name, and nobody listens
 		}
-		if err := r.serve(name, r.service.Replica(name, i+1)); err != nil {
+		if err := r.startReplica(name, i+1); err != nil {
 			return err
 		}
+	}
+	if err := r.awaitProcesses(); err != nil {
+		return err
 	}
 	for i := len(setup.Hops) - 1; i >= 0; i-- {
 		spec := setup.Hops[i]
@@ -77,9 +94,9 @@ func (r *rig) build(*lab.Observation) (err error) {
 		targets = []string{spec.Name}
 	}
 	from := setup.Caller
-	config := r.sender(from.Name, targets, from.Timeouts, r.trial.Layers)
-	config.Pool, config.Idle = from.Pool, max(from.Idle, config.Idle)
-	r.caller = caller.New(config, caller.Habits{
+	sender := r.sender(from.Name, targets, from.Timeouts, r.trial.Layers)
+	sender.Pool, sender.Idle = from.Pool, max(from.Idle, sender.Idle)
+	r.caller = caller.New(sender, caller.Habits{
 		Method: from.Method, Body: from.Body, Key: from.Key, Changing: from.Content == "changing",
 		Amount: int64(setup.Amount), Concurrency: setup.Concurrency, Stagger: setup.Stagger,
 	}, r.group)
@@ -113,29 +130,71 @@ func (r *rig) warm(chain *caller.Chain) error {
 	return chain.Warm(r.life)
 }
 
+// startReplica starts a replica, from 1, as a process or in this one. It is called again after a
+// crash.
+func (r *rig) startReplica(name string, n int) error {
+	if r.trial.Setup.Server.Processes && !r.world.clock.Virtual() {
+		return r.spawn(name, n)
+	}
+	return r.serve(name, r.service.Replica(name, n))
+}
+
+// restart brings a replica back in its time. Nobody waits for that: a restart that comes to no
+// request is nothing that happens.
+func (r *rig) restart(name string, n int, after time.Duration) {
+	r.group.Go(func() {
+		if r.world.clock.Sleep(r.life, after) != nil {
+			return
+		}
+		r.journal.record(lab.Event{Kind: lab.Restart, Node: name})
+		if err := r.startReplica(name, n); err != nil {
+			r.journal.stop(err)
+		}
+	})
+}
+
 // serve starts a machine that listens.
 func (r *rig) serve(name string, handler http.Handler) error {
 	l, err := r.world.network.Listen(name)
 	if err != nil {
 		return ground(fmt.Errorf("start %s: %w", name, err))
 	}
-	s := &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			r.inside.Add(1)
-			defer r.inside.Add(-1)
-			defer r.group.Catch()
-			handler.ServeHTTP(w, req)
-		}),
-		BaseContext: func(net.Listener) context.Context { return r.life },
-		ErrorLog:    log.New(io.Discard, "", 0), // what goes wrong on a connection is an event
-	}
-	r.servers = append(r.servers, s)
+	s := newServer(r.life, r.group, &r.inside, handler)
+	r.mu.Lock()
+	r.servers[name] = s
+	r.mu.Unlock()
 	r.group.Go(func() {
-		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		// The listener of a machine that crashes is closed before its server is.
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			panic(fmt.Errorf("%s stopped: %w", name, err))
 		}
 	})
 	return nil
+}
+
+// newServer is the HTTP side of a machine. inside counts the requests in its handler.
+func newServer(life context.Context, group *vtime.Group, inside *atomic.Int64, handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			inside.Add(1)
+			defer inside.Add(-1)
+			defer group.Catch()
+			handler.ServeHTTP(w, req)
+		}),
+		BaseContext: func(net.Listener) context.Context { return life },
+		ErrorLog:    log.New(io.Discard, "", 0), // what goes wrong on a connection is an event
+	}
+}
+
+// crash takes a replica in this process away, and brings it back in its time.
+func (r *rig) crash(c slowserver.Crash) {
+	c.Die(func() {
+		r.world.network.Crash(c.Node)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.servers[c.Node].Close()
+	})
+	r.restart(c.Node, c.Replica, c.Restart)
 }
 
 // operate performs the operations, and counts the effects of each by SQL when its caller is done.
@@ -172,8 +231,12 @@ func (r *rig) operate(obs *lab.Observation) error {
 // clock they cost nothing, and what they overshoot by is not counted.
 func (r *rig) settle(*lab.Observation) error {
 	clock, pause, quiet := r.world.clock, time.Millisecond, 0
-	for r.world.network.Busy() {
-		if quiet++; r.inside.Load() > 0 {
+	for {
+		busy, working := r.busy()
+		if !busy {
+			break
+		}
+		if quiet++; working > 0 {
 			quiet = 0
 		}
 		if quiet > 1 {
@@ -193,17 +256,31 @@ func (r *rig) settle(*lab.Observation) error {
 	return context.Cause(r.life)
 }
 
+// busy reports whether a connection can still bring something, and how many requests are in a
+// handler.
+func (r *rig) busy() (busy bool, working int64) {
+	busy, working = r.world.network.Busy(), r.inside.Load()
+	for _, p := range r.running() {
+		b, w := p.busy()
+		busy, working = busy || b, working+w
+	}
+	return busy, working
+}
+
 // read takes down what was seen: the effects by SQL, the rest from where it happened.
 func (r *rig) read(obs *lab.Observation) (err error) {
 	if obs.Effects, err = r.store.Effects(r.life); err != nil {
 		return ground(err)
 	}
 	obs.Events = r.journal.sorted()
+	for len(obs.Events) > 0 && obs.Events[len(obs.Events)-1].Kind == lab.Restart {
+		obs.Events = obs.Events[:len(obs.Events)-1] // it came to nobody
+	}
 	obs.Settled = obs.Events[len(obs.Events)-1].At
 	obs.Events = append(obs.Events, lab.Event{At: obs.Settled, Kind: lab.Settled})
-	obs.Overlap = r.service.Overlap()
+	obs.Overlap = r.service.Tally().Overlap()
 	server := r.trial.Setup.Server
-	for i, n := range r.service.Fired() {
+	for i, n := range r.service.Tally().Fired() {
 		obs.Faults = append(obs.Faults, lab.FaultCount{Name: server.Faults[i].Name(), Node: server.Name, Fired: n})
 	}
 	obs.Nodes = countNodes(r.trial, obs.Events)
@@ -215,8 +292,13 @@ func (r *rig) close() error {
 	for _, c := range r.chains {
 		c.Close()
 	}
+	r.mu.Lock()
 	for _, s := range r.servers {
 		s.Close()
+	}
+	r.mu.Unlock()
+	for _, p := range r.running() {
+		p.end()
 	}
 	r.world.network.Close()
 	for r.inside.Load() > 0 { // handlers are net/http's goroutines, not the group's

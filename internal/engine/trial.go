@@ -4,21 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"syscall"
 	"time"
 
 	"retrylab/internal/lab"
 	"retrylab/internal/vtime"
 	"retrylab/scenarios"
-	"retrylab/slowserver/store"
 )
 
 // world is what a trial runs in.
 type world struct {
 	clock   *vtime.Clock
 	network vtime.Network
-	seat    store.Seat
+	place   *place
 	horizon time.Duration // scenario time at which the trial is given up
+	replica []string      // the command of a replica's process; nil where there are none
 }
 
 var (
@@ -35,6 +36,7 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 		trial: t, world: w, life: life,
 		journal: &journal{clock: w.clock, outer: outer, life: life, stop: stop},
 		group:   &vtime.Group{OnPanic: func(err error) { stop(err) }},
+		servers: map[string]*http.Server{}, processes: map[string]*process{},
 	}
 	if w.clock.Virtual() {
 		r.group.Go(func() { r.watch(outer, stop) })
@@ -51,6 +53,10 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 		}
 	}()
 	obs.Exact, obs.Store = w.clock.Virtual(), l.database.Info()
+	w.place.clock = w.clock
+	if w.place.keys != nil {
+		obs.Keys = w.place.keys.Info()
+	}
 	for _, step := range []func(*lab.Observation) error{
 		r.build,
 		r.operate,

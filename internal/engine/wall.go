@@ -132,15 +132,15 @@ func (l *Lab) unplanned(ctx context.Context, t scenarios.Trial) lab.Observation 
 
 // once runs a trial in real time. planned is when it settled on the virtual clock.
 func (l *Lab) once(ctx context.Context, t scenarios.Trial, speed float64, planned time.Duration) (obs lab.Observation) {
-	seat, err := l.database.Seat(ctx)
+	p, err := l.place(ctx, t)
 	if err != nil {
-		return unseated(ctx, err)
+		return unplaced(ctx, err)
 	}
-	defer func() { obs = left(obs, seat.Leave()) }()
+	defer func() { obs = left(obs, p.leave()) }()
 	clock := vtime.NewWall(calendar(t.Begin), speed)
 	// Twice the plan and ten real seconds: what is not over by then waits for ever.
 	limit := 2*planned + time.Duration(float64(10*time.Second)*speed)
-	return l.trial(ctx, t, world{clock: clock, network: vtime.NewLoopback(), seat: seat, horizon: limit})
+	return l.trial(ctx, t, world{clock: clock, network: vtime.NewLoopback(), place: p, horizon: limit, replica: l.Replica})
 }
 
 // disagreement says in which counts two runs of a trial differ that took place in the same order.

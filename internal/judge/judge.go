@@ -23,6 +23,9 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 		Nodes: obs.Nodes, Orders: obs.Effects, Events: obs.Events, Defect: obs.Defect, Environment: obs.Environment,
 		Checks: []lab.Check{}, Reasons: []string{}, Uncounted: len(obs.Nodes) == 0,
 	}
+	if obs.Keys.Engine != "" {
+		r.Keys = &obs.Keys
+	}
 	r.Amplification = math.Round(float64(r.Counts.Arrivals)/float64(r.Counts.Operations)*1000) / 1000
 	for _, o := range obs.Outcomes {
 		switch o.Belief {

@@ -30,6 +30,8 @@ const (
 	Fault      Kind = "fault"       // an injected fault fired: Detail is kind@place
 	Answer     Kind = "answer"      // a server handed its answer to the connection: Status
 	Answered   Kind = "answered"    // the last of an answer was handed over, where that took its time
+	Crash      Kind = "crash"       // a replica died, with all that it had open: the request is the one at which it did
+	Restart    Kind = "restart"     // a replica that died is there again, with nothing in its memory
 	ClientGone Kind = "client-gone" // a server found that nobody waits for its answer any more
 
 	Done    Kind = "done"    // an operation ended: Detail is the belief
@@ -39,7 +41,7 @@ const (
 // Kinds lists every kind in the order of a request's life.
 var Kinds = []Kind{
 	Start, Send, Reply, Told, Timeout, Failure, Retry, Stop,
-	Arrival, LookUp, Claim, Work, Commit, Rollback, Fault, Answer, Answered, ClientGone,
+	Arrival, LookUp, Claim, Work, Commit, Rollback, Fault, Crash, Restart, Answer, Answered, ClientGone,
 	Done, Settled,
 }
 

@@ -62,6 +62,7 @@ type Observation struct {
 	Nodes       []Node    // caller, hops in order, replicas
 	Faults      []FaultCount
 	Store       Store
+	Keys        Store         // of the keys beside the database; without an engine where there are none
 	Settled     time.Duration // scenario time of the last event
 	Overlap     int           // most requests that were inside processing at one instant
 	Exact       bool          // times are those of the virtual clock; on the wall clock the machine has a part in them

@@ -85,6 +85,7 @@ type Result struct {
 	Defect        bool     `json:"defect,omitempty"`      // why is a defect of the lab's own code
 	Environment   bool     `json:"environment,omitempty"` // why is about what the lab stands on
 	Store         *Store   `json:"store,omitempty"`       // only where it is not the run's
+	Keys          *Store   `json:"keys,omitempty"`        // of the keys beside the database, where there are some
 	Nodes         []Node   `json:"nodes"`
 	Checks        []Check  `json:"checks"`
 	Orders        []Effect `json:"orders"`
@@ -96,6 +97,7 @@ type Skip struct {
 	Scenario string `json:"scenario"`
 	ID       string `json:"id,omitempty"`
 	Reason   string `json:"reason"`
+	Missing  string `json:"missing,omitempty"` // the store for want of which it was not run
 }
 
 // Summary counts results by verdict.

@@ -18,6 +18,7 @@ const (
 	ProblemInvalid    = "urn:retrylab:problem:invalid"      // a request that is no order
 	ProblemUpstream   = "urn:retrylab:problem:upstream"     // a hop got no answer from behind it
 	ProblemStore      = "urn:retrylab:problem:store"        // the database failed
+	ProblemUnknownKey = "urn:retrylab:problem:unknown-key"  // nothing is known of a key
 )
 
 // OrderRequest is the body of an order; a request without a body carries the same as a query.

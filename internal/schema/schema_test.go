@@ -149,7 +149,7 @@ func TestAgrees(t *testing.T) {
 		{"name: mine\nserver: {replicas: 33}", false},
 		{"name: mine\nserver: {on-client-gone: stop}", false},
 		{"name: mine\nserver: {faults: [{at: nowhere, do: reset}]}", false},
-		{"name: mine\nserver: {faults: [{at: after-commit, do: crash}]}", false},
+		{"name: mine\nserver: {faults: [{at: after-commit, do: explode}]}", false},
 		{"name: mine\nserver: {faults: reset}", false},
 		{"name: mine\nserver: [none]", false},
 		{"name: mine\noperations: 0", false},

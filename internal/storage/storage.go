@@ -13,8 +13,10 @@ import (
 
 	"retrylab/internal/containers"
 	"retrylab/internal/pgcluster"
+	"retrylab/internal/redisserver"
 	"retrylab/slowserver/store"
 	"retrylab/slowserver/store/postgres"
+	"retrylab/slowserver/store/redis"
 	"retrylab/slowserver/store/sqlite"
 )
 
@@ -119,6 +121,9 @@ type hosted struct {
 // Close closes the database and ends its server.
 func (h *hosted) Close() error { return errors.Join(h.Database.Close(), h.stop()) }
 
+// Abandon ends the server, and with it everything that is in it.
+func (h *hosted) Abandon() error { return h.stop() }
+
 // openCluster starts a private PostgreSQL from the binaries on this machine.
 func openCluster(ctx context.Context, o Options) (store.Database, error) {
 	c, err := pgcluster.Start(ctx, pgcluster.Options{Bin: o.Bin, MaxConnections: connections})
@@ -149,15 +154,6 @@ func host(ctx context.Context, o postgres.Options, stop func() error) (store.Dat
 	return &hosted{Database: d, stop: stop}, nil
 }
 
-// Address returns what another process can attach to a store by, and whether it can at all.
-func Address(s store.Store) (string, bool) {
-	switch s := s.(type) {
-	case *sqlite.Store:
-		return SQLite + ":" + s.Address(), true
-	}
-	return "", false
-}
-
 // Attach opens a store that another process has opened, by its address.
 func Attach(address string, o store.Options) (store.Attached, error) {
 	engine, rest, _ := strings.Cut(address, ":")
@@ -166,4 +162,45 @@ func Attach(address string, o store.Options) (store.Attached, error) {
 		return sqlite.Attach(rest, o)
 	}
 	return nil, fmt.Errorf("no process can share a store at %q", withoutSecret(address))
+}
+
+// The places of keys beside the database, as --redis names them.
+const (
+	Embedded = "embedded"
+	Server   = "server"
+)
+
+// RedisChoices is what --redis takes, for messages and completion.
+var RedisChoices = []string{Embedded, Server, "redis://…"}
+
+// CheckRedis says what is wrong with a choice of --redis.
+func CheckRedis(choice string) error {
+	if choice == Embedded || choice == Server || isRedisURL(choice) {
+		return nil
+	}
+	return fmt.Errorf("there is no Redis %q", withoutSecret(choice))
+}
+
+func isRedisURL(choice string) bool {
+	return strings.HasPrefix(choice, "redis://") || strings.HasPrefix(choice, "rediss://") || strings.HasPrefix(choice, "unix://")
+}
+
+// OpenKeys opens the place of keys that a choice names. What it starts ends with each trial's keys.
+func OpenKeys(ctx context.Context, choice string) (*redis.Source, error) {
+	var source *redis.Source
+	var err error
+	switch {
+	case choice == Embedded:
+		return redis.NewEmbedded(), nil
+	case choice == Server:
+		source, err = redis.NewServer(redisserver.Options{})
+	case isRedisURL(choice):
+		source, err = redis.NewURL(ctx, choice)
+	default:
+		err = CheckRedis(choice)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open keys in redis: %w", err)
+	}
+	return source, nil
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"retrylab/internal/lab"
 	"retrylab/internal/storage"
 	"retrylab/scenarios"
+	"retrylab/slowserver/store"
 )
 
 // The exit codes of a run, as OUTPUT and `retrylab help exit-codes` list them.
@@ -50,6 +52,15 @@ type Options struct {
 	Lenient   bool              // an inconclusive trial does not fail the run
 	NotHeld   int               // exit code in place of ExitNotHeld; 0 for that
 	Version   string            // of the tool
+	Replica   []string          // command of a replica's process: see engine.Lab
+
+	Store      string          // what storage.Open takes; empty for what each scenario needs
+	ChosenBy   string          // who chose Store: a flag, a variable of the environment
+	Redis      string          // what storage.OpenKeys takes; empty for what each scenario needs
+	RedisBy    string          // who chose Redis
+	Named      map[string]bool // scenarios that were asked for by name, and not with others
+	RequireAll bool            // what is skipped for want of a store fails the run
+	Bin        string          // directory of the PostgreSQL binaries; empty to look for them
 
 	// Opened is called with the function that removes what the run has made, for whoever must
 	// leave at once.
@@ -64,7 +75,11 @@ type Options struct {
 type job struct {
 	scenario int
 	trial    scenarios.Trial
+	ground   ground
 }
+
+// ground is what a scenario stands on: what storage.Open and storage.OpenKeys take, and who chose it.
+type ground struct{ store, chosenBy, redis, redisBy string }
 
 // Run takes the scenarios through the pipeline. The error is about what was asked for, or about
 // the environment; whatever a trial comes to stands in the document.
@@ -74,16 +89,12 @@ func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Docum
 	if err != nil {
 		return nil, err
 	}
-	database, err := storage.Open(ctx, "", storage.Options{})
+	labs, closeLabs, err := open(ctx, jobs, o)
 	if err != nil {
-		return nil, &EnvironmentError{err}
+		return nil, err
 	}
-	defer database.Close()
-	if o.Opened != nil {
-		o.Opened(database.Close)
-	}
-	l := engine.New(database, o.Clock, o.Speed)
-	if err := check(ctx, l, jobs, o); err != nil {
+	defer closeLabs()
+	if err := check(ctx, labs, jobs, o); err != nil {
 		return nil, err
 	}
 	limited := ctx
@@ -92,7 +103,7 @@ func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Docum
 		limited, cancel = context.WithTimeout(ctx, o.TimeLimit)
 		defer cancel()
 	}
-	results, stores := perform(limited, l, jobs, o)
+	results := perform(limited, labs, jobs, o)
 	why := ""
 	switch {
 	case ctx.Err() != nil:
@@ -102,17 +113,81 @@ func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Docum
 	case o.FailFast:
 		why = "not run: another trial did not hold before"
 	}
-	left := finish(doc, list, jobs, results, stores, why)
+	left := finish(doc, list, jobs, results, labs, why)
 	doc.Run.Interrupted = ctx.Err() != nil
 	doc.ExitCode = exitCode(doc, o, ctx.Err() != nil, left && limited.Err() != nil)
-	if err := database.Close(); err != nil {
-		return nil, &EnvironmentError{err}
+	if err := closeLabs(); err != nil {
+		return nil, &EnvironmentError{Err: err}
 	}
 	return doc, nil
 }
 
+// open opens what the jobs stand on, each database once, and returns a lab for each ground. The
+// function closes them all; it can be called again.
+func open(ctx context.Context, jobs []job, o Options) (map[ground]*engine.Lab, func() error, error) {
+	labs := map[ground]*engine.Lab{}
+	databases := map[string]store.Database{}
+	closeAll := sync.OnceValue(func() error {
+		var errs []error
+		for _, d := range databases {
+			errs = append(errs, d.Close())
+		}
+		return errors.Join(errs...)
+	})
+	for _, j := range jobs {
+		g := j.ground
+		if labs[g] != nil {
+			continue
+		}
+		d := databases[g.store]
+		if d == nil {
+			var err error
+			if d, err = storage.Open(ctx, g.store, storage.Options{Jobs: sideBySide(o), Bin: o.Bin}); err != nil {
+				return nil, nil, errors.Join(unavailable(ctx, g, err), closeAll())
+			}
+			databases[g.store] = d
+			if o.Opened != nil {
+				o.Opened(d.Abandon)
+			}
+		}
+		keys, err := storage.OpenKeys(ctx, g.redis)
+		if err != nil {
+			return nil, nil, errors.Join(&EnvironmentError{Err: err, Hint: "--redis embedded needs nothing"}, closeAll())
+		}
+		labs[g] = engine.New(d, o.Clock, o.Speed).WithKeys(keys)
+		labs[g].Replica = o.Replica
+	}
+	return labs, closeAll, nil
+}
+
+// unavailable says that a database could not be had, and what else there is.
+func unavailable(ctx context.Context, g ground, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	hint := ""
+	if engine, _ := storage.Engine(g.store); engine == storage.Postgres {
+		var ways []string
+		for _, way := range []struct{ store, what string }{
+			{storage.Postgres, "--store postgres starts one from the binaries on this machine (--postgres-bin DIR says where they are)"},
+			{"postgres://", "--store postgres://… uses one that is there"},
+			{storage.Docker, "--store docker starts one in a container"},
+			{storage.SQLite, "--store sqlite needs nothing"},
+		} {
+			if !strings.HasPrefix(g.store, way.store) || way.store == storage.Postgres && g.store != storage.Postgres {
+				ways = append(ways, way.what)
+			}
+		}
+		hint = "other ways: " + strings.Join(ways, "; ")
+	}
+	return &EnvironmentError{Err: err, Hint: hint}
+}
+
 // EnvironmentError says that the lab could not be set up.
-type EnvironmentError struct{ Err error }
+type EnvironmentError struct {
+	Err  error
+	Hint string // what to do, or empty
+}
 
 func (e *EnvironmentError) Error() string { return e.Err.Error() }
 
@@ -130,7 +205,8 @@ func newDocument(list []*scenarios.Scenario, o Options) *lab.Document {
 		doc.Run.Speed = o.Speed
 	}
 	digest := sha256.New()
-	fmt.Fprintln(digest, o.Version, o.Plan.Seed, o.Repeat, o.Clock, doc.Run.Speed, o.Plan.Set)
+	engine, _ := storage.Engine(o.Store) // and no more of it: there may be a password in it
+	fmt.Fprintln(digest, o.Version, o.Plan.Seed, o.Repeat, o.Clock, doc.Run.Speed, o.Plan.Set, engine)
 	for _, s := range list {
 		if id := o.Only[s.Name]; id != "" {
 			doc.Run.Only = append(doc.Run.Only, s.Name+":"+id)
@@ -146,21 +222,39 @@ func newDocument(list []*scenarios.Scenario, o Options) *lab.Document {
 func plan(list []*scenarios.Scenario, o Options, doc *lab.Document) ([]job, error) {
 	var jobs []job
 	for i, s := range list {
-		if reason := unfit(s, o); reason != "" {
-			doc.Skipped = append(doc.Skipped, lab.Skip{Scenario: s.Name, ID: o.Only[s.Name], Reason: reason})
-			continue
-		}
+		var trials []scenarios.Trial
 		for _, seed := range seeds(s, o) {
 			p := o.Plan
 			p.Seed = seed
 			p.Only = o.Only[s.Name]
-			trials, err := s.Plan(p)
+			planned, err := s.Plan(p)
 			if err != nil {
 				return nil, err
 			}
-			for _, t := range trials {
-				jobs = append(jobs, job{scenario: i, trial: t})
+			trials = append(trials, planned...)
+		}
+		g, skip, err := groundFor(s, trials, o)
+		if err != nil {
+			return nil, err
+		}
+		if skip == nil && len(s.Clocks) > 0 && !slices.Contains(s.Clocks, o.Clock) {
+			skip = &lab.Skip{Reason: fmt.Sprintf("it is for the %s clock alone", s.Clocks[0])}
+		}
+		if skip != nil {
+			skip.Scenario, skip.ID = s.Name, o.Only[s.Name]
+			doc.Skipped = append(doc.Skipped, *skip)
+			continue
+		}
+		g.redis, g.redisBy = redisFor(s, trials, o)
+		for _, t := range trials {
+			if t.Setup.NeedsReplica() && g.redis != storage.Server {
+				doc.Skipped = append(doc.Skipped, lab.Skip{
+					Scenario: s.Name, ID: t.ID, Missing: storage.Server,
+					Reason: "it needs a redis-server with a replica, and this run has " + kindOf(g.redis) + " (--redis server)",
+				})
+				continue
 			}
+			jobs = append(jobs, job{scenario: i, trial: t, ground: g})
 		}
 	}
 	// One row per configuration, its seeds together.
@@ -188,26 +282,75 @@ func seeds(s *scenarios.Scenario, o Options) []int64 {
 	return out
 }
 
-// unfit says why a scenario cannot be run as asked, or "".
-func unfit(s *scenarios.Scenario, o Options) string {
-	if len(s.Needs) > 0 {
-		return fmt.Sprintf("needs %s, and this run has sqlite", s.Needs[0])
+// groundFor chooses the database for a scenario: what was asked for, what it needs, or the embedded
+// one. A scenario that cannot be had on it is skipped, or refused if it was asked for by name.
+func groundFor(s *scenarios.Scenario, trials []scenarios.Trial, o Options) (ground, *lab.Skip, error) {
+	why := needsPostgres(s, trials)
+	switch {
+	case o.Store == "" && why == "":
+		return ground{store: storage.SQLite, chosenBy: "default"}, nil, nil
+	case o.Store == "" && o.Named[s.Name]:
+		return ground{store: storage.Postgres, chosenBy: "the scenario needs it"}, nil, nil
+	case o.Store == "":
+		return ground{}, &lab.Skip{Reason: why, Missing: storage.Postgres}, nil
 	}
-	if len(s.Clocks) > 0 && !slices.Contains(s.Clocks, o.Clock) {
-		return fmt.Sprintf("it is for the %s clock alone", s.Clocks[0])
+	engine, err := storage.Engine(o.Store)
+	switch {
+	case err != nil:
+		return ground{}, nil, err
+	case why == "" || engine == storage.Postgres:
+		return ground{store: o.Store, chosenBy: o.ChosenBy}, nil, nil
+	case o.Named[s.Name]:
+		return ground{}, nil, &EnvironmentError{
+			Err:  fmt.Errorf("%s cannot be run on %s: %s", s.Name, engine, why),
+			Hint: "--store postgres runs it",
+		}
+	}
+	return ground{}, &lab.Skip{Reason: fmt.Sprintf("%s, and this run has %s", why, engine), Missing: storage.Postgres}, nil
+}
+
+// redisFor chooses where a scenario has its keys: where it was asked for, on a server if it was
+// asked for by name and needs one, or inside the lab.
+func redisFor(s *scenarios.Scenario, trials []scenarios.Trial, o Options) (choice, chosenBy string) {
+	switch {
+	case o.Redis != "":
+		return o.Redis, o.RedisBy
+	case o.Named[s.Name] && slices.ContainsFunc(trials, func(t scenarios.Trial) bool { return t.Setup.NeedsReplica() }):
+		return storage.Server, "the scenario needs it"
+	}
+	return storage.Embedded, "default"
+}
+
+// kindOf is a choice of --redis without what may be secret in it.
+func kindOf(redis string) string {
+	if redis == storage.Embedded {
+		return "the embedded one"
+	}
+	return "one at a URL"
+}
+
+// needsPostgres says why a scenario needs PostgreSQL, or "".
+func needsPostgres(s *scenarios.Scenario, trials []scenarios.Trial) string {
+	if slices.Contains(s.Needs, storage.Postgres) {
+		return "it needs postgres"
+	}
+	for _, t := range trials {
+		if engine, why := t.Setup.NeedsEngine(); engine == storage.Postgres {
+			return "it needs postgres: " + why
+		}
 	}
 	return ""
 }
 
 // check refuses a speed that real time cannot keep up with, before anything is run.
-func check(ctx context.Context, l *engine.Lab, jobs []job, o Options) error {
+func check(ctx context.Context, labs map[ground]*engine.Lab, jobs []job, o Options) error {
 	if o.Clock != engine.Wall {
 		return nil
 	}
 	errs := make([]error, len(jobs))
 	parallel(len(jobs), runtime.NumCPU(), func(i int) {
 		if ctx.Err() == nil {
-			errs[i] = l.Check(ctx, jobs[i].trial)
+			errs[i] = labs[jobs[i].ground].Check(ctx, jobs[i].trial)
 		}
 	})
 	var worst *engine.TooFastError
@@ -242,63 +385,65 @@ func parallel(n, jobs int, f func(i int)) {
 }
 
 // perform runs the jobs and judges them. A result without a scenario is a job that was not run.
-func perform(ctx context.Context, l *engine.Lab, jobs []job, o Options) ([]lab.Result, []lab.Store) {
+func perform(ctx context.Context, labs map[ground]*engine.Lab, jobs []job, o Options) []lab.Result {
 	results := make([]lab.Result, len(jobs))
-	stores := make([]lab.Store, len(jobs))
 	run := o.run
 	if run == nil {
 		run = (*engine.Lab).Run
-	}
-	n := o.Jobs
-	if n == 0 {
-		n = runtime.NumCPU()
-		if o.Clock == engine.Wall {
-			n = wallJobs
-		}
 	}
 	if o.Progress != nil {
 		o.Progress(0, len(jobs), "")
 	}
 	var mu sync.Mutex
 	done, failed := 0, false
-	parallel(len(jobs), n, func(i int) {
+	parallel(len(jobs), sideBySide(o), func(i int) {
 		mu.Lock()
 		stop := ctx.Err() != nil || (o.FailFast && failed)
 		mu.Unlock()
 		if stop {
 			return
 		}
-		r, store := one(ctx, l, jobs[i].trial, run)
+		r := one(ctx, labs[jobs[i].ground], jobs[i].trial, run)
 		if ctx.Err() != nil && r.Why != "" && !r.Defect {
 			return // cut short by whoever stopped the run: there is nothing to judge
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		results[i], stores[i] = r, store
+		results[i] = r
 		failed = failed || r.Verdict == lab.NotAsExpected || r.Verdict == lab.Inconclusive
 		done++
 		if o.Progress != nil {
 			o.Progress(done, len(jobs), jobs[i].trial.Scenario)
 		}
 	})
-	return results, stores
+	return results
+}
+
+// sideBySide is how many trials are run at a time.
+func sideBySide(o Options) int {
+	switch {
+	case o.Jobs > 0:
+		return o.Jobs
+	case o.Clock == engine.Wall:
+		return wallJobs
+	}
+	return runtime.NumCPU()
 }
 
 // one runs a trial and judges it. A panic on the way, here or in the engine, is the end of this
 // trial alone.
-func one(ctx context.Context, l *engine.Lab, t scenarios.Trial, run func(*engine.Lab, context.Context, scenarios.Trial) lab.Observation) (r lab.Result, store lab.Store) {
+func one(ctx context.Context, l *engine.Lab, t scenarios.Trial, run func(*engine.Lab, context.Context, scenarios.Trial) lab.Observation) (r lab.Result) {
 	defer func() {
 		if v := recover(); v != nil {
 			r = judge.Decide(t, lab.Observation{Broken: fmt.Sprintf("panic: %v", v), Defect: true})
 		}
 	}()
-	obs := run(l, ctx, t)
-	return judge.Decide(t, obs), obs.Store
+	return judge.Decide(t, run(l, ctx, t))
 }
 
 // finish fills the document in. What was not run stands among the skipped, with why. It reports
 // whether there is such.
-func finish(doc *lab.Document, list []*scenarios.Scenario, jobs []job, results []lab.Result, stores []lab.Store, why string) (left bool) {
+func finish(doc *lab.Document, list []*scenarios.Scenario, jobs []job, results []lab.Result, labs map[ground]*engine.Lab, why string) (left bool) {
 	for i, s := range list {
 		var own []lab.Result
 		for k, j := range jobs {
@@ -313,11 +458,18 @@ func finish(doc *lab.Document, list []*scenarios.Scenario, jobs []job, results [
 				}
 				continue
 			}
-			own = append(own, results[k])
+			store := labs[j.ground].Store()
+			store.ChosenBy = j.ground.chosenBy
 			if doc.Run.Store.Engine == "" {
-				doc.Run.Store = stores[k]
-				doc.Run.Store.ChosenBy = "default"
+				doc.Run.Store = store
 			}
+			if store.Engine != doc.Run.Store.Engine || store.ChosenBy != doc.Run.Store.ChosenBy {
+				results[k].Store = &store
+			}
+			if keys := results[k].Keys; keys != nil {
+				keys.ChosenBy = j.ground.redisBy
+			}
+			own = append(own, results[k])
 		}
 		if len(own) == 0 {
 			continue
@@ -359,10 +511,11 @@ func exitCode(doc *lab.Document, o Options, interrupted, late bool) int {
 		}
 		lost = lost || r.Environment
 	}
+	missing := slices.ContainsFunc(doc.Skipped, func(s lab.Skip) bool { return s.Missing != "" })
 	switch {
 	case interrupted:
 		return ExitInterrupted
-	case lost:
+	case lost, missing && o.RequireAll:
 		return ExitEnvironment
 	case late:
 		return ExitTimeLimit

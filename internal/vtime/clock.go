@@ -31,6 +31,19 @@ func NewWall(calendar time.Time, speed float64) *Clock {
 	return &Clock{speed: speed, start: time.Now(), calendar: calendar.Round(0)}
 }
 
+// NewWallAt is [NewWall] for a clock that was started at another time, such as
+// that of another process. The start is a time on the system's calendar clock,
+// which counts only until NewWallAt returns: it may be set, and the clock goes
+// on.
+func NewWallAt(start, calendar time.Time, speed float64) *Clock {
+	c := NewWall(calendar, speed)
+	c.start = c.start.Add(-c.start.Sub(start.Round(0)))
+	return c
+}
+
+// Start returns what another process starts the same clock with.
+func (c *Clock) Start() time.Time { return c.start.Round(0) }
+
 // Virtual reports whether c was made by [NewVirtual].
 func (c *Clock) Virtual() bool { return c.virtual }
 

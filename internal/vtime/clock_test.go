@@ -226,3 +226,19 @@ func TestClockAfterFunc(t *testing.T) {
 		}
 	})
 }
+
+// TestNewWallAt makes the same clock a second time, as another process does.
+func TestNewWallAt(t *testing.T) {
+	t.Parallel()
+	calendar := time.Date(2026, time.January, 5, 9, 0, 0, 0, time.UTC)
+	first := NewWall(calendar, 1000)
+	second := NewWallAt(first.Start(), calendar, 1000)
+	a, b, c := first.Now(), second.Now(), first.Now()
+	// The calendar clock of the system is less exact than the other.
+	if slack := time.Second; b < a-slack || b > c+slack {
+		t.Errorf("%v, not between %v and %v", b, a, c)
+	}
+	if epoch := NewWallAt(time.Unix(0, 0), time.Unix(0, 0), 1); time.Since(epoch.Date()).Abs() > time.Minute {
+		t.Errorf("a clock that began in 1970 shows %v", epoch.Date())
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"sync"
 )
 
@@ -20,9 +21,16 @@ type Loopback struct {
 	mu        sync.Mutex
 	closed    bool
 	listeners map[string]*tcpListener
+	lent      map[string]*loan
 	dark      map[string]bool
 	open      map[*tcpConn]bool // both ends; true for those of the listening side
 	serving   int               // how many of them are of the listening side
+}
+
+// A loan is a host whose listener another process has.
+type loan struct {
+	address string
+	dialled int
 }
 
 // NewLoopback returns a network without hosts.
@@ -30,6 +38,7 @@ func NewLoopback() *Loopback {
 	return &Loopback{
 		done:      make(chan struct{}),
 		listeners: make(map[string]*tcpListener),
+		lent:      make(map[string]*loan),
 		dark:      make(map[string]bool),
 		open:      make(map[*tcpConn]bool),
 	}
@@ -42,7 +51,7 @@ func (n *Loopback) Listen(host string) (net.Listener, error) {
 	switch {
 	case n.closed:
 		return nil, hostError("listen", host, net.ErrClosed)
-	case n.listeners[host] != nil:
+	case n.listeners[host] != nil, n.lent[host] != nil:
 		return nil, hostError("listen", host, errInUse)
 	}
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -53,17 +62,73 @@ func (n *Loopback) Listen(host string) (net.Listener, error) {
 	return n.listeners[host], nil
 }
 
+// Lend returns the listening socket of a host, for another process to accept
+// on. Dial connects to it like to any, until Crash forgets it. The caller
+// closes the file once the other process has it; after the end of that nobody
+// listens.
+//
+// Whether the host is busy only the other process knows: see [Loopback.Dialled].
+func (n *Loopback) Lend(host string) (*os.File, error) {
+	l, err := n.Listen(host)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	file, err := l.(*tcpListener).File()
+	if err != nil {
+		return nil, hostError("listen", host, err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lent[host] = &loan{address: l.Addr().String()}
+	return file, nil
+}
+
+// Dialled returns how many connections to a host that is lent there have been
+// since Lend. Those that the other process has not yet accepted are among them.
+func (n *Loopback) Dialled(host string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if l := n.lent[host]; l != nil {
+		return l.dialled
+	}
+	return 0
+}
+
+// Adopt makes a socket that another process has lent the listener of a host. It
+// closes the file.
+func (n *Loopback) Adopt(host string, socket *os.File) (net.Listener, error) {
+	defer socket.Close()
+	l, err := net.FileListener(socket)
+	if err != nil {
+		return nil, hostError("listen", host, err)
+	}
+	tcp, ok := l.(*net.TCPListener)
+	if !ok {
+		l.Close()
+		return nil, hostError("listen", host, errors.New("not the socket of a TCP listener"))
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed || n.listeners[host] != nil {
+		tcp.Close()
+		return nil, hostError("listen", host, errInUse)
+	}
+	n.listeners[host] = &tcpListener{TCPListener: tcp, network: n, host: host}
+	return n.listeners[host], nil
+}
+
 // Dial implements [Network]. It does not use the id.
 func (n *Loopback) Dial(ctx context.Context, host, _ string) (net.Conn, error) {
-	l, err := n.find(ctx, host)
+	address, dialled, err := n.find(ctx, host)
 	if err != nil {
 		return nil, hostError("dial", host, err)
 	}
 	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp4", l.Addr().String())
+	c, err := d.DialContext(ctx, "tcp4", address)
 	if err != nil {
 		n.mu.Lock()
-		l.dialled--
+		*dialled--
 		n.mu.Unlock()
 		if opErr, ok := errors.AsType[*net.OpError](err); ok && ctx.Err() != nil {
 			opErr.Err = ended(ctx)
@@ -77,31 +142,35 @@ func (n *Loopback) Dial(ctx context.Context, host, _ string) (net.Conn, error) {
 	return tracked, nil
 }
 
-// find returns the listener of a host, and counts it as dialled. At a dark host
+// find returns the address of a host, and counts it as dialled. At a dark host
 // it does not return before ctx ends.
-func (n *Loopback) find(ctx context.Context, host string) (*tcpListener, error) {
+func (n *Loopback) find(ctx context.Context, host string) (address string, dialled *int, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch l := n.listeners[host]; {
+	if loan := n.lent[host]; loan != nil {
+		address, dialled = loan.address, &loan.dialled
+	} else if l := n.listeners[host]; l != nil {
+		address, dialled = l.Addr().String(), &l.dialled
+	}
+	switch {
 	case n.closed:
-		return nil, net.ErrClosed
+		return "", nil, net.ErrClosed
 	case ctx.Err() != nil:
-		return nil, ended(ctx)
+		return "", nil, ended(ctx)
 	case n.dark[host]:
 		n.mu.Unlock()
 		defer n.mu.Lock()
 		select {
 		case <-ctx.Done():
-			return nil, ended(ctx)
+			return "", nil, ended(ctx)
 		case <-n.done:
-			return nil, net.ErrClosed
+			return "", nil, net.ErrClosed
 		}
-	case l == nil:
-		return nil, errRefused
-	default:
-		l.dialled++
-		return l, nil
+	case dialled == nil:
+		return "", nil, errRefused
 	}
+	*dialled++
+	return address, dialled, nil
 }
 
 // Blackhole implements [Network].
@@ -109,6 +178,27 @@ func (n *Loopback) Blackhole(host string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.dark[host] = true
+}
+
+// Crash implements [Network].
+func (n *Loopback) Crash(host string) {
+	n.mu.Lock()
+	l := n.listeners[host]
+	delete(n.listeners, host)
+	delete(n.lent, host)
+	var conns []*tcpConn
+	for c, serving := range n.open {
+		if serving && c.host == host {
+			conns = append(conns, c)
+		}
+	}
+	n.mu.Unlock()
+	if l != nil {
+		l.TCPListener.Close()
+	}
+	for _, c := range conns {
+		c.Close()
+	}
 }
 
 // Busy implements [Network]. A Dial under way counts as a connection, since it
@@ -165,12 +255,28 @@ func (n *Loopback) track(tcp *net.TCPConn, l *tcpListener) (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	c := &tcpConn{TCPConn: tcp, network: n}
-	n.open[c] = l != nil
 	if l != nil {
+		if n.listeners[l.host] != l {
+			tcp.SetLinger(0)
+			tcp.Close() // accepted at the very moment of a crash
+			return nil, net.ErrClosed
+		}
+		c.host = l.host
 		l.accepted++
 		n.serving++
 	}
+	n.open[c] = l != nil
 	return c, nil
+}
+
+// Accepted returns how many connections a host has accepted.
+func (n *Loopback) Accepted(host string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if l := n.listeners[host]; l != nil {
+		return l.accepted
+	}
+	return 0
 }
 
 // hostError returns the error of an operation on a host that has no port.
@@ -223,6 +329,7 @@ func (l *tcpListener) Close() error {
 type tcpConn struct {
 	*net.TCPConn
 	network *Loopback
+	host    string // that accepted it; empty at the end that dialled
 }
 
 // Close implements [net.Conn].

@@ -150,6 +150,32 @@ func (m *Memory) Blackhole(host string) {
 	m.dark[host] = true
 }
 
+// Crash implements [Network].
+func (m *Memory) Crash(host string) {
+	m.mu.Lock()
+	l := m.listeners[host]
+	conns := m.sorted(func(c *conn) bool { return m.open[c] && c.local == serverAddr(host) })
+	m.mu.Unlock()
+	if l != nil {
+		l.Close() // first: it resets what it has not accepted when that arrives, not now
+	}
+	for _, c := range conns {
+		c.Close()
+	}
+}
+
+// sorted returns the open ends that are chosen, in an order that does not depend on chance. The
+// caller holds m.mu.
+func (m *Memory) sorted(chosen func(*conn) bool) []*conn {
+	conns := slices.SortedFunc(maps.Keys(m.open), func(a, b *conn) int {
+		return cmp.Or(
+			cmp.Compare(a.local.String(), b.local.String()),
+			cmp.Compare(a.remote.String(), b.remote.String()),
+		)
+	})
+	return slices.DeleteFunc(conns, func(c *conn) bool { return !chosen(c) })
+}
+
 // Busy implements [Network].
 func (m *Memory) Busy() bool {
 	m.mu.Lock()
@@ -169,12 +195,7 @@ func (m *Memory) Close() error {
 	listeners := slices.SortedFunc(maps.Values(m.listeners), func(a, b *listener) int {
 		return cmp.Compare(a.host, b.host)
 	})
-	conns := slices.SortedFunc(maps.Keys(m.open), func(a, b *conn) int {
-		return cmp.Or(
-			cmp.Compare(a.local.String(), b.local.String()),
-			cmp.Compare(a.remote.String(), b.remote.String()),
-		)
-	})
+	conns := m.sorted(func(*conn) bool { return true })
 	m.mu.Unlock()
 	for _, l := range listeners {
 		l.Close()

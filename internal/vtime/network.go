@@ -45,6 +45,12 @@ type Network interface {
 	// on Dial to it waits until its context ends. What is connected stays so.
 	Blackhole(host string)
 
+	// Crash ends what a host has open, as the system does for a process that
+	// was killed: its listener closes, and so does every connection that it has
+	// accepted, with a reset only if there is something that it has not read;
+	// what it has not accepted is reset. It may listen again afterwards.
+	Crash(host string)
+
 	// Busy reports whether there is a connection, established by Dial, that
 	// the listening side has not yet accepted and closed. While there is, a
 	// server can still do something, even if every caller has gone.

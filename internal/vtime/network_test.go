@@ -451,6 +451,48 @@ var networkTests = []struct {
 		check(l.Close())
 		check(g.Wait())
 	}},
+	{"crash", func(b *bench) {
+		l := must(b.Listen("orders"))
+		near, far := b.connect(l, "orders")
+		unread, _ := b.connect(l, "orders")
+		write(unread, "half a request")
+		check(b.clock.Sleep(context.Background(), 10*time.Millisecond))
+		other, _ := b.pair("payments")
+		waiting := must(b.Dial(context.Background(), "orders", "op-2")).(testConn)
+		var g Group
+		g.Go(func() { b.wantReadErr(far, net.ErrClosed) })
+		b.Crash("orders")
+		b.wantReadErr(near, io.EOF)
+		b.wantReadErr(unread, syscall.ECONNRESET)
+		b.wantReadErr(waiting, syscall.ECONNRESET)
+		check(g.Wait())
+		_, err := l.Accept()
+		b.wantErr("accept", err, net.ErrClosed)
+		_, err = b.Dial(context.Background(), "orders", "op-3")
+		b.wantErr("dial", err, syscall.ECONNREFUSED)
+		b.Crash("orders")
+		b.Crash("nobody")
+
+		l = must(b.Listen("orders"))
+		again, _ := b.connect(l, "orders")
+		for _, c := range []testConn{near, unread, waiting, again, other} {
+			if err := c.Close(); err != nil {
+				b.Errorf("close: %v", err)
+			}
+		}
+		check(l.Close())
+	}},
+	{"a crash leaves nothing busy", func(b *bench) {
+		l := must(b.Listen("orders"))
+		near, _ := b.connect(l, "orders")
+		waiting := must(b.Dial(context.Background(), "orders", "op-2"))
+		b.Crash("orders")
+		if b.Busy() {
+			b.Error("busy after the crash of the only host")
+		}
+		check(near.Close())
+		check(waiting.Close())
+	}},
 	{"black hole", func(b *bench) {
 		l := must(b.Listen("orders"))
 		near, far := b.connect(l, "orders")
@@ -633,4 +675,39 @@ func TestLoopbackAsNetwork(t *testing.T) {
 			check(b.Close())
 		})
 	}
+}
+
+// TestLend has one network dial a host whose listener is in another, as that of
+// another process is.
+func TestLend(t *testing.T) {
+	t.Parallel()
+	here, there := NewLoopback(), NewLoopback()
+	b := &bench{T: t, Network: here}
+	file := must(here.Lend("orders"))
+	if _, err := here.Listen("orders"); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("listen at a host that is lent: %v", err)
+	}
+	l := must(there.Adopt("orders", file))
+	near := must(here.Dial(t.Context(), "orders", "op-1"))
+	if here.Dialled("orders") != 1 || there.Accepted("orders") != 0 || here.Busy() || there.Busy() {
+		t.Errorf("dialled %d, accepted %d, busy %v and %v", here.Dialled("orders"), there.Accepted("orders"), here.Busy(), there.Busy())
+	}
+	far := must(l.Accept())
+	if there.Accepted("orders") != 1 || !there.Busy() {
+		t.Errorf("accepted %d, busy %v", there.Accepted("orders"), there.Busy())
+	}
+	write(near, "order")
+	b.wantRead(far, "order")
+	there.Crash("orders")
+	b.wantReadErr(near, io.EOF)
+	if _, err := here.Dial(t.Context(), "orders", "op-2"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("dial after the end of the other process: %v", err)
+	}
+	here.Crash("orders")
+	if _, err := here.Dial(t.Context(), "orders", "op-3"); !errors.Is(err, syscall.ECONNREFUSED) || here.Dialled("orders") != 0 {
+		t.Errorf("dial after it is forgotten: %v, %d dialled", err, here.Dialled("orders"))
+	}
+	must(here.Lend("orders")).Close()
+	check(near.Close())
+	check(errors.Join(here.Close(), there.Close()))
 }

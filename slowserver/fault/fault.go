@@ -20,17 +20,18 @@ const (
 	BeforeGuard  Place = "before-guard"  // the request has been read, nothing has been looked up
 	AfterClaim   Place = "after-claim"   // the guard let the request through, work has not begun
 	BeforeCommit Place = "before-commit" // work is done, nothing is durable
+	InCommit     Place = "in-commit"     // the order is written, and the COMMIT is on its way
 	AfterCommit  Place = "after-commit"  // the effect is durable, nobody has been told
 	InReply      Place = "in-reply"      // the answer is being written
 )
 
 // Places lists every place.
-var Places = []Place{AtConnect, BeforeGuard, AfterClaim, BeforeCommit, AfterCommit, InReply}
+var Places = []Place{AtConnect, BeforeGuard, AfterClaim, BeforeCommit, InCommit, AfterCommit, InReply}
 
 // Settings is a fault as a scenario file writes it.
 type Settings struct {
-	At         Place         `yaml:"at" doc:"where it strikes: connect, before-guard, after-claim, before-commit, after-commit or in-reply"`
-	Do         string        `yaml:"do" doc:"what it does: delay, close, reset, status, lose, dribble, refuse or blackhole"`
+	At         Place         `yaml:"at" doc:"where it strikes: connect, before-guard, after-claim, before-commit, in-commit, after-commit or in-reply"`
+	Do         string        `yaml:"do" doc:"what it does: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, partition, redis-restart, redis-failover, redis-lose-reply, refuse or blackhole"`
 	Arrivals   []int         `yaml:"arrivals" doc:"the arrivals it strikes, counted from 1 over all replicas; all of them when absent"`
 	Replicas   []int         `yaml:"replicas" doc:"the replicas it strikes, counted from 1; all of them when absent"`
 	Delay      time.Duration `yaml:"delay" doc:"delay: how long"`
@@ -39,6 +40,7 @@ type Settings struct {
 	Chunks     int           `yaml:"chunks" doc:"dribble: into how many chunks the answer is cut"`
 	ChunkSize  int           `yaml:"chunk-size" doc:"dribble: bytes in a chunk"`
 	Pause      time.Duration `yaml:"pause" doc:"dribble: silence before each chunk"`
+	Restart    time.Duration `yaml:"restart" doc:"crash: after how long the replica is there again, without what was in its memory"`
 }
 
 // Name returns what the fault is called in events and reports: reset@after-commit.
@@ -67,7 +69,26 @@ type Request interface {
 	Hold()
 	// Dribble writes the answer in chunks of a size in bytes, with silence before each.
 	Dribble(chunks, size int, pause time.Duration)
+	// Crash kills the replica that the request is at, with all that it has open, and starts it
+	// again after restart of scenario time.
+	Crash(restart time.Duration)
+	// Cut breaks the connection that the order's transaction goes over: [CutBefore], [CutAfter] or
+	// [CutSilent]. After a silent cut the service has left the transaction as it is.
+	Cut(how string) error
+	// RestartKeys restarts the store of keys beside the database, which forgets them.
+	RestartKeys() error
+	// FailOverKeys has a replica of the store of keys take over, without what was written last.
+	FailOverKeys() error
+	// LoseKeysReply loses the next reply of the store of keys.
+	LoseKeysReply()
 }
+
+// How a connection to the database can break at a commit, as stores name it.
+const (
+	CutBefore = "before" // before the COMMIT has reached the server
+	CutAfter  = "after"  // after the server has committed, before its reply has come
+	CutSilent = "silent" // nothing gets through any more, and neither side is told
+)
 
 // ErrEnded is what Strike returns when the fault was the end of the request: there is nothing left
 // to answer.
@@ -84,6 +105,10 @@ type Kind struct {
 	Strike func(r Request, s Settings) error
 	// Silent makes a fault at connect one that nobody answers, and not a refusal.
 	Silent bool
+	// Cuts says that it breaks the connection to a database server: an embedded database has none.
+	Cuts bool
+	// Keys says that it strikes the store of keys beside the database.
+	Keys bool
 }
 
 // maxNumbers bounds the arrivals or replicas that a fault names.
@@ -92,11 +117,12 @@ const maxNumbers = 1000
 // maxAnswer bounds an answer that is dribbled, in bytes.
 const maxAnswer = 4 << 20
 
-// handling is everything from the first look at a request to its answer.
+// handling is everything from the first look at a request to its answer, but for the commit itself:
+// there only the database can be struck.
 var handling = []Place{BeforeGuard, AfterClaim, BeforeCommit, AfterCommit, InReply}
 
 // Kinds lists what a fault can do.
-var Kinds = []Kind{Delay, Close, Reset, Status, Lose, Dribble, Refuse, Blackhole}
+var Kinds = []Kind{Delay, Close, Reset, Status, Lose, Dribble, Crash, LoseCommit, LoseCommitReply, Partition, RedisRestart, RedisFailover, RedisLoseReply, Refuse, Blackhole}
 
 // Find returns the kind of that name.
 func Find(name string) (Kind, bool) {
@@ -125,9 +151,9 @@ func (s Settings) Check() *Problem {
 	}
 	set := map[string]bool{
 		"delay": s.Delay != 0, "status": s.Status != 0, "retry-after": s.RetryAfter != "",
-		"chunks": s.Chunks != 0, "chunk-size": s.ChunkSize != 0, "pause": s.Pause != 0,
+		"chunks": s.Chunks != 0, "chunk-size": s.ChunkSize != 0, "pause": s.Pause != 0, "restart": s.Restart != 0,
 	}
-	for _, name := range []string{"delay", "status", "retry-after", "chunks", "chunk-size", "pause"} {
+	for _, name := range []string{"delay", "status", "retry-after", "chunks", "chunk-size", "pause", "restart"} {
 		switch takes := slices.Contains(kind.Takes, name); {
 		case set[name] && !takes:
 			return &Problem{name, fmt.Sprintf("%s means nothing to the fault %s", name, s.Do), ""}

@@ -1,7 +1,10 @@
 package guard
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 
 	"retrylab/internal/lab"
 	"retrylab/slowserver/store"
@@ -10,11 +13,18 @@ import (
 // CheckThenInsert looks the key up before the work and writes it after: two statements with a gap
 // between them, in which every other request finds nothing. It passes any test whose requests do
 // not overlap.
+//
+// With an isolation level the look and the order are in one transaction that is open during the
+// work. The look is then at the orders themselves, as it is in code that has no table of keys: is
+// there an order with this key already? Below the strictest level that changes nothing.
 var CheckThenInsert = Guard{
 	Name:  "check-then-insert",
 	Doc:   "looks the key up before the work and writes it after: requests that overlap all pass",
-	Takes: []string{"fingerprint", "key-value"},
+	Takes: []string{"fingerprint", "key-value", "isolation"},
 	Admit: func(ctx context.Context, d Desk, r Request) (Pass, error) {
+		if d.Settings.Isolation != "" {
+			return d.lookAtOrders(ctx, r)
+		}
 		rec, found, err := d.Store.Read(ctx, r.Key)
 		if err != nil {
 			return Pass{}, err
@@ -26,14 +36,41 @@ var CheckThenInsert = Guard{
 			}
 		}
 		d.Record(lab.LookUp, "absent")
-		return Pass{Finish: func(ctx context.Context, tx store.Tx, a Answer) error {
+		return Pass{Finish: func(ctx context.Context, tx store.Tx, a Answer) (*Answer, error) {
 			// A second writer of the key is not noticed: that nobody looks at the result is the
 			// defect this guard stands for.
 			fence, err := tx.Claim(ctx, r.Key, d.claim(r))
 			if err != nil || fence == 0 {
-				return err
+				return nil, err
 			}
 			return finish(r)(ctx, tx, a)
 		}}, nil
 	},
+}
+
+// lookAtOrders looks for an order with the key in the transaction that the order will be written in.
+func (d Desk) lookAtOrders(ctx context.Context, r Request) (pass Pass, err error) {
+	tx, err := d.Store.Begin(ctx, r.Send, store.TxOptions{Isolation: store.Isolation(d.Settings.Isolation)})
+	if err != nil {
+		return Pass{}, err
+	}
+	defer func() {
+		if pass.Tx == nil {
+			err = errors.Join(err, tx.Rollback())
+		}
+	}()
+	number, found, err := tx.Placed(ctx, r.Key)
+	if err != nil {
+		return Pass{}, err
+	}
+	if !found {
+		d.Record(lab.LookUp, "absent")
+		return Pass{Tx: tx}, nil
+	}
+	d.Record(lab.LookUp, "done")
+	var body bytes.Buffer
+	if err := json.NewEncoder(&body).Encode(lab.OrderReply{Order: number, Status: "created"}); err != nil {
+		return Pass{}, err
+	}
+	return Pass{Answer: &Answer{Status: 201, Body: body.Bytes(), Replayed: true}}, nil
 }

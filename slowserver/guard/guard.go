@@ -4,27 +4,15 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"retrylab/internal/lab"
 	"retrylab/slowserver/store"
 )
-
-// Settings is a guard as a scenario file writes it.
-type Settings struct {
-	Kind        string        `yaml:"kind" doc:"none, check-then-insert, unique-index or same-transaction"`
-	Claim       string        `yaml:"claim" doc:"unique-index: when the key is claimed: first (before the work, the default) or at-insert (with the order)"`
-	InProgress  string        `yaml:"in-progress" doc:"unique-index, claim first: what a duplicate gets while the first is at work: 409 (the default), wait, or replay (a success that is not one yet)"`
-	RetryAfter  time.Duration `yaml:"retry-after" doc:"Retry-After of a 409 for a duplicate in progress, whole seconds; none when absent"`
-	Fingerprint string        `yaml:"fingerprint" doc:"how the bodies of one key are compared: none, raw (bytes, the default) or canonical (white space apart)"`
-	KeyValue    string        `yaml:"key-value" doc:"which Idempotency-Key counts when a request carries several: first (the default) or last"`
-	OnFailure   string        `yaml:"on-failure" doc:"unique-index, claim first: what a failed request leaves of its key: keep (the default), delete or mark"`
-}
 
 // Answer is what a request gets.
 type Answer struct {
@@ -45,9 +33,14 @@ type Request struct {
 // Desk is what a guard works with.
 type Desk struct {
 	Settings Settings
+	Conflict int // the status of an answer to a key that was used for another request; 422 when 0
 	Store    store.Store
+	Keys     store.Keys           // nil for a guard that does not ask for it
+	Memory   *Memory              // of the process that handles the request
 	Now      func() time.Duration // scenario time
 	Record   func(kind lab.Kind, detail string)
+	// AfterFunc calls f after d of scenario time, unless it is stopped before.
+	AfterFunc func(d time.Duration, f func()) (stop func() bool)
 	// Pause is the moment between a wake-up and the look that follows; it keeps requests that
 	// wait for one commit from acting in one instant.
 	Pause func(ctx context.Context) error
@@ -63,8 +56,13 @@ type Pass struct {
 	// returns an answer when the request turns out to be a duplicate; the transaction is then
 	// given up.
 	Claim func(ctx context.Context, tx store.Tx) (*Answer, error)
-	// Finish does the guard's part after the order is written, before the commit.
-	Finish func(ctx context.Context, tx store.Tx, a Answer) error
+	// Finish does the guard's part after the order is written, before the commit. It returns an
+	// answer when the request does not hold its claim any more; the transaction, and the order
+	// with it, is then given up.
+	Finish func(ctx context.Context, tx store.Tx, a Answer) (*Answer, error)
+	// Committed does the guard's part that lies outside the database, after the commit and after
+	// whatever strikes there: a process that dies in between never comes to it.
+	Committed func(ctx context.Context, a Answer) error
 	// Failed tells the guard that the request ended with an error of the service's own.
 	Failed func(ctx context.Context, a Answer) error
 }
@@ -74,12 +72,13 @@ type Guard struct {
 	Name  string
 	Doc   string   // one line
 	Takes []string // the settings that mean something to it, beside kind
+	Keys  bool     // it needs a store of keys beside the database
 	// Admit decides on a request before any work is done for it.
 	Admit func(ctx context.Context, d Desk, r Request) (Pass, error)
 }
 
 // All lists every guard.
-var All = []Guard{None, CheckThenInsert, UniqueIndex, SameTransaction}
+var All = []Guard{None, CheckThenInsert, UniqueIndex, SameTransaction, PerProcess, RedisPrecheck}
 
 // Find returns the guard of that name; the empty name is none.
 func Find(name string) (Guard, bool) {
@@ -93,68 +92,31 @@ func Find(name string) (Guard, bool) {
 	return All[i], true
 }
 
-// Problem is what is wrong with settings: which, why, and what would be right.
-type Problem struct{ Field, What, Hint string }
-
-var words = []struct {
-	field  string
-	value  func(Settings) string
-	values []string
-}{
-	{"claim", func(s Settings) string { return s.Claim }, []string{"first", "at-insert"}},
-	{"in-progress", func(s Settings) string { return s.InProgress }, []string{"409", "wait", "replay"}},
-	{"fingerprint", func(s Settings) string { return s.Fingerprint }, []string{"none", "raw", "canonical"}},
-	{"key-value", func(s Settings) string { return s.KeyValue }, []string{"first", "last"}},
-	{"on-failure", func(s Settings) string { return s.OnFailure }, []string{"keep", "delete", "mark"}},
-}
-
-// Check returns the first thing that is wrong with s, nil when a guard can work with it.
-func (s Settings) Check() *Problem {
-	g, ok := Find(s.Kind)
-	if !ok {
-		var names []string
-		for _, g := range All {
-			names = append(names, g.Name)
-		}
-		return &Problem{"kind", fmt.Sprintf("unknown guard %q", s.Kind), "one of: " + strings.Join(names, ", ")}
-	}
-	for _, w := range words {
-		v := w.value(s)
-		if v == "" {
-			continue
-		}
-		if !slices.Contains(w.values, v) {
-			return &Problem{w.field, fmt.Sprintf("%s cannot be %q", w.field, v), "one of: " + strings.Join(w.values, ", ")}
-		}
-		if !slices.Contains(g.Takes, w.field) {
-			return &Problem{w.field, fmt.Sprintf("%s means nothing to the guard %s", w.field, g.Name), ""}
-		}
-	}
-	if s.RetryAfter != 0 {
-		switch {
-		case !slices.Contains(g.Takes, "retry-after"):
-			return &Problem{"retry-after", "retry-after means nothing to the guard " + g.Name, ""}
-		case s.RetryAfter%time.Second != 0 || s.RetryAfter < 0:
-			return &Problem{"retry-after", fmt.Sprintf("a Retry-After has whole seconds, not %s", s.RetryAfter), ""}
-		}
-	}
-	if s.Claim == "at-insert" {
-		for _, field := range []struct {
-			name string
-			set  bool
-		}{{"in-progress", s.InProgress != ""}, {"retry-after", s.RetryAfter != 0}, {"on-failure", s.OnFailure != ""}} {
-			if field.set {
-				return &Problem{field.name, field.name + " means nothing with claim at-insert: nobody knows of a request in progress", "use claim first"}
-			}
-		}
-	}
-	return nil
-}
-
 // problem is an answer that refuses.
 func problem(kind, title string, status int) *Answer {
 	body, _ := json.Marshal(lab.Problem{Type: kind, Title: title, Status: status})
 	return &Answer{Status: status, Body: append(body, '\n')}
+}
+
+// inProgress is the answer to a duplicate of a request that is at work.
+func (d Desk) inProgress() *Answer {
+	a := problem(lab.ProblemInProgress, "a request with this key is in progress", 409)
+	a.RetryAfter = d.Settings.RetryAfter
+	return a
+}
+
+// fencedOut is the answer to a request whose claim another has taken over. What becomes of the
+// intent is up to that other: to its client it is a request in progress like any, and neither a
+// refusal nor a success.
+func (d Desk) fencedOut() *Answer {
+	a := problem(lab.ProblemInProgress, "another request has taken over the claim to this key", 409)
+	a.RetryAfter = d.Settings.RetryAfter
+	return a
+}
+
+// accepted is a success that nobody has seen.
+func accepted() *Answer {
+	return &Answer{Status: 200, Body: []byte(`{"order":0,"status":"accepted"}` + "\n"), Replayed: true}
 }
 
 // known returns the answer for a key whose record is finished or belongs to another request. It
@@ -162,7 +124,7 @@ func problem(kind, title string, status int) *Answer {
 func (d Desk) known(kind lab.Kind, r Request, rec store.Record) (*Answer, bool) {
 	if rec.Hash != r.Hash {
 		d.Record(kind, "conflict")
-		return problem(lab.ProblemConflict, "the key was used for another request", 422), true
+		return problem(lab.ProblemConflict, "the key was used for another request", cmp.Or(d.Conflict, 422)), true
 	}
 	if rec.Status == store.Processing {
 		return nil, false
@@ -173,13 +135,23 @@ func (d Desk) known(kind lab.Kind, r Request, rec store.Record) (*Answer, bool) 
 
 // claim is what r claims its key with.
 func (d Desk) claim(r Request) store.Claim {
-	return store.Claim{Hash: r.Hash, Owner: r.Send, Now: d.Now()}
+	return store.Claim{Hash: r.Hash, Owner: r.Send, Now: d.Now(), Lease: d.Settings.Lease}
 }
 
-// finish stores a as the answer of a request that succeeded.
-func finish(r Request) func(context.Context, store.Tx, Answer) error {
-	return func(ctx context.Context, tx store.Tx, a Answer) error {
-		_, err := tx.Finish(ctx, r.Key, store.Holder{}, store.Record{Status: store.Done, Code: a.Status, Body: a.Body})
-		return err
+// done is the record of a request that was answered with a.
+func done(a Answer) store.Record {
+	return store.Record{Status: store.Done, Code: a.Status, Body: a.Body}
+}
+
+// failed is the record of a request that failed with a.
+func failed(a Answer) store.Record {
+	return store.Record{Status: store.Failed, Code: a.Status, Body: a.Body}
+}
+
+// finish stores the answer of a request that succeeded, whoever holds its key.
+func finish(r Request) func(context.Context, store.Tx, Answer) (*Answer, error) {
+	return func(ctx context.Context, tx store.Tx, a Answer) (*Answer, error) {
+		_, err := tx.Finish(ctx, r.Key, store.Holder{}, done(a))
+		return nil, err
 	}
 }

@@ -29,9 +29,23 @@ func TestCheck(t *testing.T) {
 		}, nil},
 		{"unique-index, at-insert", Settings{Kind: "unique-index", Claim: "at-insert", Fingerprint: "none"}, nil},
 		{"same-transaction", Settings{Kind: "same-transaction", Fingerprint: "none", KeyValue: "last"}, nil},
+		{"a lease", Settings{Kind: "unique-index", Lease: 10 * time.Second, Fencing: "owner-and-fence"}, nil},
+		{"check-then-insert, serializable", Settings{Kind: "check-then-insert", Isolation: "serializable"}, nil},
+		{"same-transaction, with everything", Settings{
+			Kind: "same-transaction", Isolation: "repeatable-read", LockTimeout: 50 * time.Millisecond, IdleTimeout: 10 * time.Second,
+			Lock: "advisory", Insert: "plain", OnDuplicate: "start-over",
+		}, nil},
+		{"per-process", Settings{Kind: "per-process", RetryAfter: time.Second, OnFailure: "mark"}, nil},
+		{"redis-precheck", Settings{
+			Kind: "redis-precheck", TTL: 5 * time.Second, Presence: "status", Write: "first", Index: true, OnFailure: "delete", RetryAfter: time.Second,
+		}, nil},
+		{"redis-precheck with retries of the client", Settings{Kind: "redis-precheck", Retries: 10}, nil},
+		{"too many retries of the client", Settings{Kind: "redis-precheck", Retries: 11}, &Problem{"client-retries", "client-retries must be between 0 and 10, not 11", ""}},
+		{"client-retries of another guard", Settings{Kind: "per-process", Retries: 1}, foreign("client-retries", "per-process")},
+		{"redis-precheck, write last", Settings{Kind: "redis-precheck", Write: "last", Presence: "done"}, nil},
 
 		{"unknown kind", Settings{Kind: "prayer"}, &Problem{
-			"kind", `unknown guard "prayer"`, "one of: none, check-then-insert, unique-index, same-transaction",
+			"kind", `unknown guard "prayer"`, "one of: none, check-then-insert, unique-index, same-transaction, per-process, redis-precheck",
 		}},
 		{"unknown claim", Settings{Kind: "unique-index", Claim: "last"}, &Problem{
 			"claim", `claim cannot be "last"`, "one of: first, at-insert",
@@ -70,6 +84,53 @@ func TestCheck(t *testing.T) {
 			"retry-after", "a Retry-After has whole seconds, not -1s", "",
 		}},
 
+		{"unknown fencing", Settings{Kind: "unique-index", Fencing: "token"}, &Problem{
+			"fencing", `fencing cannot be "token"`, "one of: none, fence, owner-and-fence",
+		}},
+		{"unknown isolation", Settings{Kind: "same-transaction", Isolation: "snapshot"}, &Problem{
+			"isolation", `isolation cannot be "snapshot"`, "one of: read-committed, repeatable-read, serializable",
+		}},
+		{"unknown lock", Settings{Kind: "same-transaction", Lock: "table"}, &Problem{"lock", `lock cannot be "table"`, "one of: none, advisory"}},
+		{"unknown insert", Settings{Kind: "same-transaction", Insert: "loud"}, &Problem{"insert", `insert cannot be "loud"`, "one of: quiet, plain"}},
+		{"unknown on-duplicate", Settings{Kind: "same-transaction", Insert: "plain", OnDuplicate: "panic"}, &Problem{
+			"on-duplicate", `on-duplicate cannot be "panic"`, "one of: fail, read-on, start-over",
+		}},
+		{"unknown presence", Settings{Kind: "redis-precheck", Presence: "maybe"}, &Problem{"presence", `presence cannot be "maybe"`, "one of: status, done"}},
+		{"unknown write", Settings{Kind: "redis-precheck", Write: "never"}, &Problem{"write", `write cannot be "never"`, "one of: first, last"}},
+
+		{"isolation of another guard", Settings{Kind: "unique-index", Isolation: "serializable"}, foreign("isolation", "unique-index")},
+		{"lease of another guard", Settings{Kind: "same-transaction", Lease: time.Second}, foreign("lease", "same-transaction")},
+		{"fencing of another guard", Settings{Kind: "per-process", Fencing: "fence"}, foreign("fencing", "per-process")},
+		{"lock-timeout of another guard", Settings{Kind: "check-then-insert", LockTimeout: time.Second}, foreign("lock-timeout", "check-then-insert")},
+		{"idle-timeout of another guard", Settings{Kind: "unique-index", IdleTimeout: time.Second}, foreign("idle-timeout", "unique-index")},
+		{"lock of another guard", Settings{Kind: "unique-index", Lock: "advisory"}, foreign("lock", "unique-index")},
+		{"insert of another guard", Settings{Kind: "unique-index", Insert: "plain"}, foreign("insert", "unique-index")},
+		{"ttl of another guard", Settings{Kind: "per-process", TTL: time.Second}, foreign("ttl", "per-process")},
+		{"presence of another guard", Settings{Kind: "per-process", Presence: "done"}, foreign("presence", "per-process")},
+		{"write of another guard", Settings{Kind: "per-process", Write: "last"}, foreign("write", "per-process")},
+		{"index of another guard", Settings{Kind: "per-process", Index: true}, foreign("index", "per-process")},
+
+		{"on-duplicate without a plain insert", Settings{Kind: "same-transaction", OnDuplicate: "fail"}, &Problem{
+			"on-duplicate", "on-duplicate means nothing without insert plain: a quiet insert meets no unique violation", "add insert: plain",
+		}},
+		{"fingerprint of orders", Settings{Kind: "check-then-insert", Isolation: "serializable", Fingerprint: "raw"}, &Problem{
+			"fingerprint", "fingerprint means nothing with isolation: the look is at the orders, which do not keep the body they came from", "",
+		}},
+		{"fingerprint of a presence", Settings{Kind: "redis-precheck", Presence: "done", Fingerprint: "none"}, &Problem{
+			"fingerprint", "fingerprint means nothing with presence done: nobody looks at the value", "use presence status",
+		}},
+		{"retry-after of a presence", Settings{Kind: "redis-precheck", Presence: "done", RetryAfter: time.Second}, nobodyAtWork()},
+		{"retry-after of a key that is written last", Settings{Kind: "redis-precheck", Write: "last", RetryAfter: time.Second}, nobodyAtWork()},
+		{"on-failure of a key that is written last", Settings{Kind: "redis-precheck", Write: "last", OnFailure: "mark"}, &Problem{
+			"on-failure", "on-failure means nothing with write last: a request that fails has not written its key", "use write first",
+		}},
+		{"lease at insert", Settings{Kind: "unique-index", Claim: "at-insert", Lease: time.Second}, &Problem{
+			"lease", "lease means nothing with claim at-insert: the claim lasts no longer than its transaction", "use claim first",
+		}},
+		{"fencing at insert", Settings{Kind: "unique-index", Claim: "at-insert", Fencing: "fence"}, &Problem{
+			"fencing", "fencing means nothing with claim at-insert: the claim lasts no longer than its transaction", "use claim first",
+		}},
+
 		{"in-progress at insert", Settings{Kind: "unique-index", Claim: "at-insert", InProgress: "wait"}, atInsert("in-progress")},
 		{"retry-after at insert", Settings{Kind: "unique-index", Claim: "at-insert", RetryAfter: time.Second}, atInsert("retry-after")},
 		{"on-failure at insert", Settings{Kind: "unique-index", Claim: "at-insert", OnFailure: "keep"}, atInsert("on-failure")},
@@ -84,17 +145,24 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func foreign(field, guard string) *Problem {
+	return &Problem{field, field + " means nothing to the guard " + guard, ""}
+}
+
+func nobodyAtWork() *Problem {
+	return &Problem{"retry-after", "retry-after means nothing here: nobody is told of a request in progress", "use presence status and write first"}
+}
+
 func atInsert(field string) *Problem {
 	return &Problem{field, field + " means nothing with claim at-insert: nobody knows of a request in progress", "use claim first"}
 }
 
 func TestGuards(t *testing.T) {
 	t.Parallel()
-	var fields []string
-	for _, w := range words {
-		fields = append(fields, w.field)
+	var settings []string
+	for _, f := range fields {
+		settings = append(settings, f.name)
 	}
-	fields = append(fields, "retry-after")
 	var names []string
 	for _, g := range All {
 		if g.Name == "" || strings.Trim(g.Name, "abcdefghijklmnopqrstuvwxyz-") != "" {
@@ -111,7 +179,7 @@ func TestGuards(t *testing.T) {
 			t.Errorf("%s admits nobody", g.Name)
 		}
 		for _, name := range g.Takes {
-			if !slices.Contains(fields, name) {
+			if !slices.Contains(settings, name) {
 				t.Errorf("%s takes %q, which is no setting", g.Name, name)
 			}
 		}
@@ -119,7 +187,7 @@ func TestGuards(t *testing.T) {
 			t.Errorf("Find(%q) found %q, %v", g.Name, found.Name, ok)
 		}
 	}
-	for _, name := range fields {
+	for _, name := range settings {
 		if !slices.ContainsFunc(All, func(g Guard) bool { return slices.Contains(g.Takes, name) }) {
 			t.Errorf("no guard takes %s", name)
 		}

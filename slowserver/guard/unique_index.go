@@ -14,7 +14,7 @@ import (
 var UniqueIndex = Guard{
 	Name:  "unique-index",
 	Doc:   "the database decides who is first: a key can be inserted once",
-	Takes: []string{"claim", "in-progress", "retry-after", "fingerprint", "key-value", "on-failure"},
+	Takes: []string{"claim", "in-progress", "retry-after", "fingerprint", "key-value", "on-failure", "lease", "fencing"},
 	Admit: func(ctx context.Context, d Desk, r Request) (Pass, error) {
 		if d.Settings.Claim == "at-insert" {
 			return Pass{Claim: d.claimAtInsert(r), Finish: finish(r)}, nil
@@ -51,13 +51,13 @@ func (d Desk) claimFirst(ctx context.Context, r Request) (Pass, error) {
 	for {
 		// Taken before the look, so that a change right after it is not missed.
 		changed := d.Store.Changed()
-		rec, won, err := d.tryClaim(ctx, r)
+		rec, fence, err := d.tryClaim(ctx, r)
 		if err != nil {
 			return Pass{}, err
 		}
-		if won {
-			d.Record(lab.Claim, "won")
-			return d.owner(r), nil
+		if fence > 0 {
+			d.Record(lab.Claim, won(fence))
+			return d.owner(r, fence), nil
 		}
 		if a, ok := d.known(lab.Claim, r, rec); ok {
 			return Pass{Answer: a}, nil
@@ -66,68 +66,110 @@ func (d Desk) claimFirst(ctx context.Context, r Request) (Pass, error) {
 		switch d.Settings.InProgress {
 		case "wait":
 		case "replay":
-			return Pass{Answer: &Answer{Status: 200, Body: []byte(`{"order":0,"status":"accepted"}` + "\n"), Replayed: true}}, nil
+			return Pass{Answer: accepted()}, nil
 		default:
-			a := problem(lab.ProblemInProgress, "a request with this key is in progress", 409)
-			a.RetryAfter = d.Settings.RetryAfter
-			return Pass{Answer: a}, nil
+			return Pass{Answer: d.inProgress()}, nil
 		}
-		select {
-		case <-changed:
-		case <-r.Gone.Done():
-			// Nobody is left to wait for: unlike work that has begun, a wait has nothing to finish.
-			return Pass{}, ErrGone
-		case <-ctx.Done():
-			return Pass{}, context.Cause(ctx)
-		}
-		if err := d.Pause(ctx); err != nil {
+		if err := d.wait(ctx, r, changed); err != nil {
 			return Pass{}, err
 		}
 	}
 }
 
+// won says how a claim with a fence came about.
+func won(fence int64) string {
+	if fence > 1 {
+		return "taken over"
+	}
+	return "won"
+}
+
+// wait waits until something has changed, or the lease that was found has run out: of that nobody
+// tells. A holder's lease ends at the latest one lease after it was seen.
+func (d Desk) wait(ctx context.Context, r Request, changed <-chan struct{}) error {
+	var expired chan struct{}
+	if d.Settings.Lease > 0 {
+		expired = make(chan struct{})
+		defer d.AfterFunc(d.Settings.Lease, func() { close(expired) })()
+	}
+	select {
+	case <-changed:
+	case <-expired:
+	case <-r.Gone.Done():
+		// Nobody is left to wait for: unlike work that has begun, a wait has nothing to finish.
+		return ErrGone
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return d.Pause(ctx)
+}
+
 // ErrGone says that a duplicate gave up its wait because its client had left.
 var ErrGone = errors.New("the client left while its request waited")
 
-func (d Desk) tryClaim(ctx context.Context, r Request) (rec store.Record, won bool, err error) {
+// tryClaim returns the fence of the claim, or 0 and the record that stands in its way.
+func (d Desk) tryClaim(ctx context.Context, r Request) (rec store.Record, fence int64, err error) {
 	tx, err := d.Store.Begin(ctx, r.Send, store.TxOptions{})
 	if err != nil {
-		return rec, false, err
+		return rec, 0, err
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }()
-	fence, err := tx.Claim(ctx, r.Key, d.claim(r))
-	if err != nil {
-		return rec, false, err
+	if fence, err = tx.Claim(ctx, r.Key, d.claim(r)); err != nil {
+		return rec, 0, err
 	}
 	if fence != 0 {
-		return rec, true, tx.Commit()
+		return rec, fence, tx.Commit()
 	}
 	rec, _, err = tx.Read(ctx, r.Key)
-	return rec, false, err
+	return rec, 0, err
 }
 
-// owner is the pass of the request that holds the claim.
-func (d Desk) owner(r Request) Pass {
-	return Pass{
-		Finish: finish(r),
-		Failed: func(ctx context.Context, a Answer) error {
-			if d.Settings.OnFailure == "" || d.Settings.OnFailure == "keep" {
-				return nil
-			}
-			tx, err := d.Store.Begin(ctx, r.Send, store.TxOptions{})
-			if err != nil {
-				return err
-			}
-			defer tx.Rollback()
-			if d.Settings.OnFailure == "delete" {
-				_, err = tx.Release(ctx, r.Key, store.Holder{})
-			} else {
-				_, err = tx.Finish(ctx, r.Key, store.Holder{}, store.Record{Status: store.Failed, Code: a.Status, Body: a.Body})
-			}
-			if err != nil {
-				return err
-			}
-			return tx.Commit()
-		},
+// owner is the pass of the request that holds the claim with a fence.
+func (d Desk) owner(r Request, fence int64) Pass {
+	var by store.Holder
+	switch d.Settings.Fencing {
+	case "fence":
+		by = store.Holder{Fence: fence}
+	case "owner-and-fence":
+		// The fence alone is not enough where records are deleted: it then begins anew at 1, and
+		// the first owner of all is taken for the next.
+		by = store.Holder{Owner: r.Send, Fence: fence}
 	}
+	return Pass{
+		Finish: func(ctx context.Context, tx store.Tx, a Answer) (*Answer, error) {
+			held, err := tx.Finish(ctx, r.Key, by, done(a))
+			// Without fencing nobody looks: the order stands, whoever holds the key by now.
+			if err != nil || held || by == (store.Holder{}) {
+				return nil, err
+			}
+			return d.fencedOut(), nil
+		},
+		Failed: func(ctx context.Context, a Answer) error { return d.ownerFailed(ctx, r, by, a) },
+	}
+}
+
+// ownerFailed does with the key of a request that failed as the settings say.
+func (d Desk) ownerFailed(ctx context.Context, r Request, by store.Holder, a Answer) (err error) {
+	if d.Settings.OnFailure == "" || d.Settings.OnFailure == "keep" {
+		return nil
+	}
+	tx, err := d.Store.Begin(ctx, r.Send, store.TxOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tx.Rollback()) }()
+	held := false
+	if d.Settings.OnFailure == "delete" {
+		held, err = tx.Release(ctx, r.Key, by)
+	} else {
+		held, err = tx.Finish(ctx, r.Key, by, failed(a))
+	}
+	switch {
+	case err != nil:
+		return err
+	case !held && by != (store.Holder{}):
+		d.Record(lab.Rollback, "fenced out")
+		return nil
+	}
+	return tx.Commit()
 }

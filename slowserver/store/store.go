@@ -171,6 +171,22 @@ type Store interface {
 	Close() error
 }
 
+// Shareable is a store that other processes can reach while it is open.
+type Shareable interface {
+	Store
+	// Address is what another process attaches to: the name of the engine, a colon, and what the
+	// engine needs to find it.
+	Address() string
+}
+
+// Attached is a store that was opened by another process. Closing it leaves what is in it.
+type Attached interface {
+	Store
+	// Announce tells it that another process has committed a transaction: it closes the channel of
+	// Changed.
+	Announce()
+}
+
 // Clock is what a store needs of the clock of its trial.
 type Clock interface {
 	// Virtual reports whether time is fake, and stands still while the database works.
@@ -203,6 +219,9 @@ type Database interface {
 	Seat(ctx context.Context) (Seat, error)
 	// Info says which engine this is, as the engine itself reports it.
 	Info() lab.Store
-	// Close removes what the run made.
+	// Close removes what the run made, when its trials are over. It can be called again.
 	Close() error
+	// Abandon removes it at once, whatever trials do with it. It is for whoever leaves the process
+	// next, and can be called by another goroutine.
+	Abandon() error
 }

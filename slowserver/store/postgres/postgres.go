@@ -63,6 +63,9 @@ type Database struct {
 	patience time.Duration
 	seats    chan struct{} // one for each seat that is taken
 
+	closing sync.Once
+	closed  error
+
 	mu   sync.Mutex
 	idle []*session
 	free []*tableSet
@@ -200,11 +203,26 @@ func (d *Database) Info() lab.Store { return d.info }
 // Close drops the run's schema and every connection. It is also called after an interrupt, so it
 // has a time of its own.
 func (d *Database) Close() error {
-	var err error
-	if d.outside != nil {
-		err = d.outside.Close()
+	d.closing.Do(func() {
+		var err error
+		if d.outside != nil {
+			err = d.outside.Close()
+		}
+		d.closed = errors.Join(err, d.dropSchema(), d.disconnect())
+	})
+	return d.closed
+}
+
+// Abandon ends every session of the run, whatever it does, and drops the schema.
+func (d *Database) Abandon() error {
+	if d.schema == "" || d.kept() {
+		return nil
 	}
-	return errors.Join(err, d.dropSchema(), d.disconnect())
+	ctx, cancel := outsideContext()
+	defer cancel()
+	err := d.sweeper.exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_class ON pg_class.oid = relation"+
+		" JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = $1 AND pid <> pg_backend_pid()", d.schema)
+	return errors.Join(err, d.dropSchema())
 }
 
 func (d *Database) disconnect() error {

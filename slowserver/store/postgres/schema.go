@@ -98,7 +98,7 @@ func (d *Database) shareSchema(ctx context.Context) error {
 
 // dropSchema drops the run's schema, and no other.
 func (d *Database) dropSchema() error {
-	if d.schema == "" || d.options.Schema != "" || d.options.Private {
+	if d.schema == "" || d.kept() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -107,9 +107,12 @@ func (d *Database) dropSchema() error {
 	if err != nil {
 		return d.environment("drop the schema "+d.schema, err)
 	}
-	d.schema = ""
 	return nil
 }
+
+// kept reports whether the schema is not dropped at the end: because it is not the run's own, or
+// because its server ends with it.
+func (d *Database) kept() bool { return d.options.Schema != "" || d.options.Private }
 
 // tables are the statements over the tables of one seat.
 type tables struct {

@@ -64,6 +64,13 @@ func (p *plot) note(format string, args ...any) {
 	p.events = append(p.events, fmt.Sprintf("%s: ", p.clock.Now().Round(time.Millisecond))+fmt.Sprintf(format, args...))
 }
 
+// wait lets scenario time pass.
+func (p *plot) wait(d time.Duration) {
+	if err := p.clock.Sleep(p.Context(), d); err != nil {
+		p.Error(err)
+	}
+}
+
 // actor is one transaction of a plot.
 type actor struct {
 	*plot
@@ -75,7 +82,7 @@ type actor struct {
 // at starts an actor at a time.
 func (p *plot) at(at time.Duration, name string, o store.TxOptions, f func(a *actor)) {
 	p.all.Go(func() {
-		time.Sleep(at)
+		p.wait(at)
 		tx, err := p.store.Begin(p.Context(), name, o)
 		if err != nil {
 			p.note("%s: %v", name, class(err))
@@ -148,7 +155,7 @@ var plots = []struct {
 	{
 		"a second claim of the key returns when the first has committed",
 		func(p *plot) {
-			p.at(0, "A", none, func(a *actor) { a.claim("k"); time.Sleep(12 * time.Second); a.commit() })
+			p.at(0, "A", none, func(a *actor) { a.claim("k"); a.wait(12 * time.Second); a.commit() })
 			p.at(6*time.Second, "B", none, func(a *actor) { a.claim("k"); a.rollback() })
 			p.at(9*time.Second, "C", none, func(a *actor) { a.claim("other"); a.commit() })
 		},
@@ -160,8 +167,8 @@ var plots = []struct {
 	{
 		"a waiter whose holder rolls back has won",
 		func(p *plot) {
-			p.at(0, "A", none, func(a *actor) { a.claim("k"); time.Sleep(12 * time.Second); a.rollback() })
-			p.at(6*time.Second, "B", none, func(a *actor) { a.claim("k"); time.Sleep(time.Second); a.commit() })
+			p.at(0, "A", none, func(a *actor) { a.claim("k"); a.wait(12 * time.Second); a.rollback() })
+			p.at(6*time.Second, "B", none, func(a *actor) { a.claim("k"); a.wait(time.Second); a.commit() })
 			p.at(7*time.Second, "C", none, func(a *actor) { a.claim("k"); a.rollback() })
 		},
 		[]string{
@@ -172,8 +179,8 @@ var plots = []struct {
 	{
 		"a waiter that waits for a waiter",
 		func(p *plot) {
-			p.at(0, "A", none, func(a *actor) { a.claim("k1"); time.Sleep(12 * time.Second); a.commit() })
-			p.at(time.Second, "B", none, func(a *actor) { a.claim("k2"); a.claim("k1"); time.Sleep(time.Second); a.commit() })
+			p.at(0, "A", none, func(a *actor) { a.claim("k1"); a.wait(12 * time.Second); a.commit() })
+			p.at(time.Second, "B", none, func(a *actor) { a.claim("k2"); a.claim("k1"); a.wait(time.Second); a.commit() })
 			p.at(2*time.Second, "C", none, func(a *actor) { a.claim("k2"); a.rollback() })
 		},
 		[]string{
@@ -184,7 +191,7 @@ var plots = []struct {
 	{
 		"one commit lets the waiters of two keys go",
 		func(p *plot) {
-			p.at(0, "A", none, func(a *actor) { a.claim("k1"); a.claim("k2"); time.Sleep(5 * time.Second); a.commit() })
+			p.at(0, "A", none, func(a *actor) { a.claim("k1"); a.claim("k2"); a.wait(5 * time.Second); a.commit() })
 			p.at(time.Second, "B", none, func(a *actor) { a.claim("k1"); a.rollback() })
 			p.at(2*time.Second, "C", none, func(a *actor) { a.claim("k2"); a.rollback() })
 		},
@@ -196,7 +203,7 @@ var plots = []struct {
 	{
 		"a statement is cancelled while it waits, and the one behind it goes on waiting",
 		func(p *plot) {
-			p.at(0, "A", none, func(a *actor) { a.claim("k"); time.Sleep(12 * time.Second); a.commit() })
+			p.at(0, "A", none, func(a *actor) { a.claim("k"); a.wait(12 * time.Second); a.commit() })
 			p.at(time.Second, "B", none, func(a *actor) {
 				var cancel func()
 				a.ctx, cancel = context.WithTimeout(a.ctx, 2*time.Second)
@@ -223,7 +230,7 @@ var plots = []struct {
 		"a lock time-out, in scenario time",
 		func(p *plot) {
 			busy := store.TxOptions{LockTimeout: 50 * time.Millisecond}
-			p.at(0, "A", busy, func(a *actor) { a.claim("k"); time.Sleep(12 * time.Second); a.commit() })
+			p.at(0, "A", busy, func(a *actor) { a.claim("k"); a.wait(12 * time.Second); a.commit() })
 			p.at(time.Second, "B", busy, func(a *actor) { a.claim("k"); a.order(); a.rollback() })
 			p.at(time.Second+2*time.Millisecond, "C", busy, func(a *actor) { a.claim("k"); a.rollback() })
 			p.at(11980*time.Millisecond, "D", busy, func(a *actor) { a.claim("k"); a.rollback() })
@@ -238,8 +245,8 @@ var plots = []struct {
 	{
 		"who closes the circle is the victim",
 		func(p *plot) {
-			p.at(0, "A", none, func(a *actor) { a.touch("x"); time.Sleep(2 * time.Second); a.touch("y"); a.commit() })
-			p.at(time.Second, "B", none, func(a *actor) { a.touch("y"); time.Sleep(2 * time.Second); a.touch("x"); a.rollback() })
+			p.at(0, "A", none, func(a *actor) { a.touch("x"); a.wait(2 * time.Second); a.touch("y"); a.commit() })
+			p.at(time.Second, "B", none, func(a *actor) { a.touch("y"); a.wait(2 * time.Second); a.touch("x"); a.rollback() })
 		},
 		[]string{
 			"0s: A touches x", "1s: B touches y", "3s: B touches x: " + store.ErrDeadlock.Error(),
@@ -253,7 +260,7 @@ var plots = []struct {
 				rows := []string{"x", "y", "z"}
 				p.at(time.Duration(i)*time.Second, name, none, func(a *actor) {
 					a.touch(rows[i])
-					time.Sleep(5 * time.Second)
+					a.wait(5 * time.Second)
 					a.touch(rows[(i+1)%3])
 					if a.name == "C" {
 						a.rollback()
@@ -272,7 +279,7 @@ var plots = []struct {
 	{
 		"a circle through one that waits for its turn",
 		func(p *plot) {
-			p.at(0, "H", none, func(a *actor) { a.claim("k1"); time.Sleep(10 * time.Second); a.claim("k2"); a.rollback() })
+			p.at(0, "H", none, func(a *actor) { a.claim("k1"); a.wait(10 * time.Second); a.claim("k2"); a.rollback() })
 			p.at(time.Second, "B", none, func(a *actor) { a.claim("k1"); a.rollback() })
 			p.at(2*time.Second, "A", none, func(a *actor) { a.claim("k2"); a.claim("k1"); a.commit() })
 		},
@@ -287,7 +294,7 @@ var plots = []struct {
 		func(p *plot) {
 			p.at(0, "A", none, func(a *actor) {
 				a.claim("k")
-				time.Sleep(5 * time.Second)
+				a.wait(5 * time.Second)
 				held, err := a.tx.Finish(a.ctx, "k", store.Holder{}, store.Record{Status: store.Done, Code: 201})
 				a.note("A finishes k: %v, %v", held, err)
 				a.commit()
@@ -305,9 +312,9 @@ var plots = []struct {
 		func(p *plot) {
 			p.at(0, "A", store.TxOptions{IdleTimeout: 10 * time.Second}, func(a *actor) {
 				a.claim("k")
-				time.Sleep(9 * time.Second)
+				a.wait(9 * time.Second)
 				a.order() // not idle
-				time.Sleep(20 * time.Second)
+				a.wait(20 * time.Second)
 				a.order()
 				a.commit()
 			})
@@ -338,7 +345,7 @@ var plots = []struct {
 		"a snapshot is taken when a claim comes, not when it is let go",
 		func(p *plot) {
 			rr := store.TxOptions{Isolation: store.RepeatableRead}
-			p.at(0, "A", rr, func(a *actor) { a.claim("k"); time.Sleep(12 * time.Second); a.commit() })
+			p.at(0, "A", rr, func(a *actor) { a.claim("k"); a.wait(12 * time.Second); a.commit() })
 			p.at(6*time.Second, "B", rr, func(a *actor) { a.claim("k"); a.rollback() })
 			p.at(7*time.Second, "C", rr, func(a *actor) { a.claim("k"); a.rollback() })
 			p.at(13*time.Second, "D", rr, func(a *actor) { a.claim("k"); a.rollback() })
@@ -397,7 +404,7 @@ func TestPlotsAgain(t *testing.T) {
 
 // twelve claim one key while it is held; each that gets it gives it up.
 func twelve(p *plot) {
-	p.at(0, "holder", none, func(a *actor) { a.claim("k"); time.Sleep(12 * time.Second); a.rollback() })
+	p.at(0, "holder", none, func(a *actor) { a.claim("k"); a.wait(12 * time.Second); a.rollback() })
 	for i := range 12 {
 		p.at(time.Duration(i+1)*time.Millisecond, fmt.Sprintf("waiter-%02d", i), none, func(a *actor) {
 			a.claim("k")

@@ -83,8 +83,10 @@ func New(dir string) (*Database, error) {
 // uri names a file for SQLite, whatever characters are in its path.
 func uri(path string) string { return "file:" + (&url.URL{Path: path}).EscapedPath() }
 
-func connect(path string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", uri(path)+"?_pragma=busy_timeout(0)&_pragma=synchronous(NORMAL)&_txlock=immediate")
+// connect opens a file. busy is how long SQLite itself waits, in real time, for the lock of another
+// process.
+func connect(path string, busy time.Duration) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", fmt.Sprintf("%s?_pragma=busy_timeout(%d)&_pragma=synchronous(NORMAL)&_txlock=immediate", uri(path), busy.Milliseconds()))
 	if err != nil {
 		return nil, fmt.Errorf("open store sqlite: %w", err)
 	}
@@ -96,7 +98,7 @@ func connect(path string) (*sql.DB, error) {
 
 // ask asks the engine what it is, over a connection as the stores have them.
 func (d *Database) ask(path string) (info lab.Store, err error) {
-	db, err := connect(path)
+	db, err := connect(path, 0)
 	if err != nil {
 		return lab.Store{}, err
 	}
@@ -133,6 +135,9 @@ func (d *Database) Close() error {
 	return nil
 }
 
+// Abandon does what Close does: a file can be removed that is in use.
+func (d *Database) Abandon() error { return d.Close() }
+
 // seat is a file that is yet to be made.
 type seat struct{ database *Database }
 
@@ -143,7 +148,7 @@ func (d *Database) Seat(ctx context.Context) (store.Seat, error) {
 
 // Open makes the file and opens it.
 func (s seat) Open(o store.Options) (store.Store, error) {
-	return s.database.open(fmt.Sprintf("trial-%d", s.database.files.Add(1)), o.Yield)
+	return s.database.open(fmt.Sprintf("trial-%d", s.database.files.Add(1)), o)
 }
 
 // Leave does nothing: the store has removed its file.
@@ -155,6 +160,8 @@ type Store struct {
 	path  string
 	yield func(ctx context.Context, id string) error
 
+	attached bool // another process's: its files stay
+
 	// writer is SQLite's one writer lock, taken here before SQLite sees the statement. SQLite's
 	// own busy handler sleeps in a system call, which on the virtual clock would wait for a
 	// holder that waits for fake time: a stall.
@@ -164,18 +171,44 @@ type Store struct {
 	changed chan struct{}
 }
 
-func (d *Database) open(name string, yield func(ctx context.Context, id string) error) (*Store, error) {
-	s := &Store{
-		path:    filepath.Join(d.dir, name+".db"),
-		yield:   yield,
-		writer:  make(chan struct{}, 1),
-		changed: make(chan struct{}),
-	}
+func (d *Database) open(name string, o store.Options) (*Store, error) {
+	s := newStore(filepath.Join(d.dir, name+".db"), o)
 	if err := os.WriteFile(s.path, d.template, 0o600); err != nil {
 		return nil, fmt.Errorf("open store sqlite: %w", err)
 	}
+	// On the virtual clock nobody else has the file, and nothing must wait in real time.
+	busy := time.Duration(0)
+	if o.Clock != nil && !o.Clock.Virtual() {
+		busy = patience
+	}
 	var err error
-	if s.db, err = connect(s.path); err != nil {
+	if s.db, err = connect(s.path, busy); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func newStore(path string, o store.Options) *Store {
+	return &Store{path: path, yield: o.Yield, writer: make(chan struct{}, 1), changed: make(chan struct{})}
+}
+
+// patience is how long a process waits for another's transaction: longer than any trial in real time
+// takes. The lock of a process that was killed is free at once.
+const patience = time.Hour
+
+// Address is the path of the file, behind the name of the engine.
+func (s *Store) Address() string { return "sqlite:" + s.path }
+
+// Attach opens the file of a store that another process has made. That process keeps it open for as
+// long as this one needs it, and removes it.
+func Attach(path string, o store.Options) (*Store, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("attach store sqlite: %w", err)
+	}
+	s := newStore(path, o)
+	s.attached = true
+	var err error
+	if s.db, err = connect(path, patience); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -183,6 +216,9 @@ func (d *Database) open(name string, yield func(ctx context.Context, id string) 
 
 // Close closes the database and removes its files.
 func (s *Store) Close() error {
+	if s.attached {
+		return s.db.Close()
+	}
 	err := s.closeQuickly()
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if e := os.Remove(s.path + suffix); e != nil && !errors.Is(e, os.ErrNotExist) {
@@ -212,7 +248,8 @@ func (s *Store) Changed() <-chan struct{} {
 	return s.changed
 }
 
-func (s *Store) announce() {
+// Announce closes the channel of Changed.
+func (s *Store) Announce() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.changed)
@@ -432,7 +469,7 @@ func (t *tx) Commit() error {
 	if err := t.end(t.tx.Commit()); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	t.store.announce()
+	t.store.Announce()
 	return nil
 }
 

@@ -22,7 +22,7 @@ func openIn(t *testing.T, dir string) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := database.open("test", nil)
+	s, err := database.open("test", store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestCloseLeavesNoFile(t *testing.T) {
 	}
 	var stores []*Store
 	for _, name := range []string{"trial-1", "trial-2"} {
-		s, err := database.open(name, nil)
+		s, err := database.open(name, store.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestDirectoriesThatDoNot(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "open store sqlite in "+dir) {
 				t.Errorf("the template: %v; want an error that names the store and the directory", err)
 			}
-			_, err = (&Database{dir: dir}).open("test", nil)
+			_, err = (&Database{dir: dir}).open("test", store.Options{})
 			var path *os.PathError
 			if !errors.As(err, &path) || !strings.HasPrefix(err.Error(), "open store sqlite: ") || filepath.Dir(path.Path) != dir {
 				t.Errorf("a store: %v; want an error that names the store and the file", err)
@@ -186,7 +186,7 @@ func TestInfo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := d.open("test", nil)
+	s, err := d.open("test", store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,14 +232,14 @@ func TestYield(t *testing.T) {
 		}
 		refused := errors.New("not now")
 		var asked []string
-		s, err := database.open("test", func(_ context.Context, id string) error {
+		s, err := database.open("test", store.Options{Yield: func(_ context.Context, id string) error {
 			asked = append(asked, id)
 			if id == "refused" {
 				return refused
 			}
 			time.Sleep(time.Millisecond)
 			return nil
-		})
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,4 +281,75 @@ func TestYield(t *testing.T) {
 			t.Errorf("yielded for %q, want %q", asked, want)
 		}
 	})
+}
+
+// TestAttach has two connections to one file, as two processes have, one of which leaves it there.
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	database, err := New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := database.open("test", store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, ok := strings.CutPrefix(owner.Address(), "sqlite:")
+	if !ok {
+		t.Fatalf("the address is %q", owner.Address())
+	}
+	guest, err := Attach(path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := guest.Changed()
+	first, err := owner.Begin(t.Context(), "one", store.TxOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := make(chan error, 1)
+	go func() { // waits for the owner's transaction, in SQLite itself
+		second, err := guest.Begin(t.Context(), "two", store.TxOptions{})
+		if err == nil {
+			_, err = second.Order(t.Context(), store.Order{Operation: "op-2", Send: "two", Node: "order-2", Amount: 1})
+		}
+		if err == nil {
+			err = second.Commit()
+		}
+		began <- err
+	}()
+	if _, err := first.Order(t.Context(), store.Order{Operation: "op-1", Send: "one", Node: "order-1", Amount: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-began; err != nil {
+		t.Errorf("the other process: %v", err)
+	}
+	select {
+	case <-changed:
+	default:
+		t.Error("its own commit is not announced")
+	}
+	changed = guest.Changed()
+	guest.Announce()
+	<-changed
+	if err := guest.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, operation := range []string{"op-1", "op-2"} {
+		if n, err := owner.Count(t.Context(), operation); n != 1 || err != nil {
+			t.Errorf("after the other has closed it, %s has %d orders, %v", operation, n, err)
+		}
+	}
+	if err := owner.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := Attach(path, store.Options{}); err == nil {
+		t.Error("a file that is gone was attached")
+	}
+	if err := database.Close(); err != nil {
+		t.Error(err)
+	}
 }

@@ -1,0 +1,23 @@
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+
+package redisserver
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"syscall"
+)
+
+// supported says that a private server cannot be had: there is no redis-server for this system.
+var supported = fmt.Errorf("a private redis-server does not run on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+
+func attributes() *syscall.SysProcAttr { return nil }
+
+func killTree(p *os.Process) error { return p.Kill() }
+
+func lock(*os.File) error { return supported }
+
+func mine(fs.FileInfo) bool { return false }

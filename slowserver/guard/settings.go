@@ -1,0 +1,158 @@
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"retrylab/slowserver/store"
+)
+
+// Settings is a guard as a scenario file writes it.
+type Settings struct {
+	Kind        string        `yaml:"kind" doc:"none, check-then-insert, unique-index, same-transaction, per-process or redis-precheck"`
+	Claim       string        `yaml:"claim" doc:"unique-index: when the key is claimed: first (before the work, the default) or at-insert (with the order)"`
+	InProgress  string        `yaml:"in-progress" doc:"unique-index, claim first: what a duplicate gets while the first is at work: 409 (the default), wait, or replay (a success that is not one yet)"`
+	RetryAfter  time.Duration `yaml:"retry-after" doc:"Retry-After of a 409 for a duplicate in progress, whole seconds; none when absent"`
+	Fingerprint string        `yaml:"fingerprint" doc:"how the bodies of one key are compared: none, raw (bytes, the default) or canonical (white space apart)"`
+	KeyValue    string        `yaml:"key-value" doc:"which Idempotency-Key counts when a request carries several: first (the default) or last"`
+	OnFailure   string        `yaml:"on-failure" doc:"what a failed request leaves of its key: keep (the default), delete or mark"`
+	Lease       time.Duration `yaml:"lease" doc:"unique-index, claim first: how long a claim holds; a later request takes it over when it has run out. For ever when absent"`
+	Fencing     string        `yaml:"fencing" doc:"unique-index, claim first: what of its claim a request compares before it finishes or releases it: none (the default), fence or owner-and-fence"`
+	Isolation   string        `yaml:"isolation" doc:"the level of the transaction that is open during the work: read-committed, repeatable-read or serializable; the engine's own when absent"`
+	LockTimeout time.Duration `yaml:"lock-timeout" doc:"same-transaction: how long the claim waits for another transaction before it is a 409; for ever when absent"`
+	IdleTimeout time.Duration `yaml:"idle-timeout" doc:"same-transaction: how long the transaction may do nothing before the database ends it; for ever when absent"`
+	Lock        string        `yaml:"lock" doc:"same-transaction: what is asked for before the claim: none (the default) or advisory, a lock that is refused at once with a 409"`
+	Insert      string        `yaml:"insert" doc:"same-transaction: how the key is inserted: quiet (ON CONFLICT DO NOTHING, the default) or plain (a look at the key, then an INSERT)"`
+	OnDuplicate string        `yaml:"on-duplicate" doc:"same-transaction, insert plain: what follows a unique violation: fail (the default), read-on (in the same transaction) or start-over (in a new one)"`
+	TTL         time.Duration `yaml:"ttl" doc:"redis-precheck: how long a key is kept; for ever when absent"`
+	Presence    string        `yaml:"presence" doc:"redis-precheck: what it means that a key is there: status (its value says in progress or holds the answer, the default) or done"`
+	Write       string        `yaml:"write" doc:"redis-precheck: when the key is written: first (SET NX before the work, the default) or last (after the commit)"`
+	Retries     int           `yaml:"client-retries" doc:"redis-precheck: how often the client of Redis repeats a command by itself when its reply is lost, 0 to 10; not at all when absent"`
+	Index       bool          `yaml:"index" doc:"redis-precheck: the database has a unique index behind it"`
+}
+
+// Open reports whether the guard holds a transaction open during the work.
+func (s Settings) Open() bool { return s.Kind == SameTransaction.Name || s.Isolation != "" }
+
+// Problem is what is wrong with settings: which, why, and what would be right.
+type Problem struct{ Field, What, Hint string }
+
+// field is a setting: whether it is written down, and what it may be.
+type field struct {
+	name  string
+	set   func(Settings) bool
+	value func(Settings) string // nil where it is no word
+	words []string
+}
+
+func word(name string, value func(Settings) string, words ...string) field {
+	return field{name, func(s Settings) bool { return value(s) != "" }, value, words}
+}
+
+// fields lists the settings beside kind.
+var fields = []field{
+	word("claim", func(s Settings) string { return s.Claim }, "first", "at-insert"),
+	word("in-progress", func(s Settings) string { return s.InProgress }, "409", "wait", "replay"),
+	word("fingerprint", func(s Settings) string { return s.Fingerprint }, "none", "raw", "canonical"),
+	word("key-value", func(s Settings) string { return s.KeyValue }, "first", "last"),
+	word("on-failure", func(s Settings) string { return s.OnFailure }, "keep", "delete", "mark"),
+	word("fencing", func(s Settings) string { return s.Fencing }, "none", "fence", "owner-and-fence"),
+	word("isolation", func(s Settings) string { return s.Isolation },
+		string(store.ReadCommitted), string(store.RepeatableRead), string(store.Serializable)),
+	word("lock", func(s Settings) string { return s.Lock }, "none", "advisory"),
+	word("insert", func(s Settings) string { return s.Insert }, "quiet", "plain"),
+	word("on-duplicate", func(s Settings) string { return s.OnDuplicate }, "fail", "read-on", "start-over"),
+	word("presence", func(s Settings) string { return s.Presence }, "status", "done"),
+	word("write", func(s Settings) string { return s.Write }, "first", "last"),
+	{name: "retry-after", set: func(s Settings) bool { return s.RetryAfter != 0 }},
+	{name: "lease", set: func(s Settings) bool { return s.Lease != 0 }},
+	{name: "lock-timeout", set: func(s Settings) bool { return s.LockTimeout != 0 }},
+	{name: "idle-timeout", set: func(s Settings) bool { return s.IdleTimeout != 0 }},
+	{name: "ttl", set: func(s Settings) bool { return s.TTL != 0 }},
+	{name: "client-retries", set: func(s Settings) bool { return s.Retries != 0 }},
+	{name: "index", set: func(s Settings) bool { return s.Index }},
+}
+
+// exclusions lists the settings that mean nothing beside others.
+var exclusions = []struct {
+	when       func(Settings) bool
+	fields     []string
+	what, hint string
+}{
+	{
+		when:   func(s Settings) bool { return s.Claim == "at-insert" },
+		fields: []string{"in-progress", "retry-after", "on-failure"},
+		what:   "with claim at-insert: nobody knows of a request in progress", hint: "use claim first",
+	},
+	{
+		when:   func(s Settings) bool { return s.Claim == "at-insert" },
+		fields: []string{"lease", "fencing"},
+		what:   "with claim at-insert: the claim lasts no longer than its transaction", hint: "use claim first",
+	},
+	{
+		when:   func(s Settings) bool { return s.Kind == CheckThenInsert.Name && s.Isolation != "" },
+		fields: []string{"fingerprint"},
+		what:   "with isolation: the look is at the orders, which do not keep the body they came from",
+	},
+	{
+		when:   func(s Settings) bool { return s.Insert != "plain" },
+		fields: []string{"on-duplicate"},
+		what:   "without insert plain: a quiet insert meets no unique violation", hint: "add insert: plain",
+	},
+	{
+		when:   func(s Settings) bool { return s.Presence == "done" },
+		fields: []string{"fingerprint"},
+		what:   "with presence done: nobody looks at the value", hint: "use presence status",
+	},
+	{
+		when:   func(s Settings) bool { return s.Presence == "done" || s.Write == "last" },
+		fields: []string{"retry-after"},
+		what:   "here: nobody is told of a request in progress", hint: "use presence status and write first",
+	},
+	{
+		when:   func(s Settings) bool { return s.Write == "last" },
+		fields: []string{"on-failure"},
+		what:   "with write last: a request that fails has not written its key", hint: "use write first",
+	},
+}
+
+// Check returns the first thing that is wrong with s, nil when a guard can work with it.
+func (s Settings) Check() *Problem {
+	g, ok := Find(s.Kind)
+	if !ok {
+		var names []string
+		for _, g := range All {
+			names = append(names, g.Name)
+		}
+		return &Problem{"kind", fmt.Sprintf("unknown guard %q", s.Kind), "one of: " + strings.Join(names, ", ")}
+	}
+	for _, f := range fields {
+		switch {
+		case !f.set(s):
+			continue
+		case f.value != nil && !slices.Contains(f.words, f.value(s)):
+			return &Problem{f.name, fmt.Sprintf("%s cannot be %q", f.name, f.value(s)), "one of: " + strings.Join(f.words, ", ")}
+		case !slices.Contains(g.Takes, f.name):
+			return &Problem{f.name, fmt.Sprintf("%s means nothing to the guard %s", f.name, g.Name), ""}
+		}
+	}
+	if s.RetryAfter%time.Second != 0 || s.RetryAfter < 0 {
+		return &Problem{"retry-after", fmt.Sprintf("a Retry-After has whole seconds, not %s", s.RetryAfter), ""}
+	}
+	if s.Retries < 0 || s.Retries > 10 {
+		return &Problem{"client-retries", fmt.Sprintf("client-retries must be between 0 and 10, not %d", s.Retries), ""}
+	}
+	for _, x := range exclusions {
+		if !x.when(s) {
+			continue
+		}
+		for _, f := range fields {
+			if slices.Contains(x.fields, f.name) && f.set(s) {
+				return &Problem{f.name, f.name + " means nothing " + x.what, x.hint}
+			}
+		}
+	}
+	return nil
+}

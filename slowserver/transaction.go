@@ -1,0 +1,319 @@
+package slowserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	"retrylab/internal/lab"
+	"retrylab/slowserver/fault"
+	"retrylab/slowserver/guard"
+	"retrylab/slowserver/store"
+)
+
+// classes are the errors of a database that a reader should know by name, with what the event of
+// the rollback says of them.
+var classes = []struct {
+	err           error
+	detail, title string
+}{
+	{store.ErrSerialization, "serialization", "serialization failure"},
+	{store.ErrDeadlock, "deadlock", "deadlock"},
+	{store.ErrBusy, "busy", "lock not available"},
+	{store.ErrDuplicate, "duplicate", "unique violation"},
+	{store.ErrAborted, "aborted", "transaction aborted"},
+	{store.ErrLost, "connection lost", "connection lost"},
+}
+
+// maxUnknown bounds how often a transaction is done again because nobody knows its outcome.
+const maxUnknown = 10
+
+// process takes the request from the guard to the commit and returns its answer.
+func (h *handling) process() (_ guard.Answer, err error) {
+	defer func() {
+		if e := h.giveUp("given up"); e != nil {
+			err = errors.Join(err, e)
+		}
+	}()
+	if a, err := h.strike(fault.BeforeGuard, guard.Answer{}); err != nil {
+		return a, err
+	}
+	for refused, unknown := 0, 0; ; {
+		answer, committed, err := h.transact()
+		switch config := h.service.config; {
+		case err == nil && committed:
+			return h.confirm(answer)
+		case err == nil:
+			return answer, nil
+		case errors.Is(err, store.ErrSerialization), errors.Is(err, store.ErrDeadlock):
+			if refused++; refused > config.TransactionRetries {
+				return answer, err
+			}
+		case errors.Is(err, store.ErrUnknownOutcome) && config.OnUnknownCommit == "retry":
+			if unknown++; unknown > maxUnknown {
+				return answer, err
+			}
+		case errors.Is(err, store.ErrUnknownOutcome) && config.OnUnknownCommit == "ask":
+			committed, e := h.store.(store.Asker).Committed(h.work, h.ticket)
+			if e != nil {
+				return answer, errors.Join(err, e)
+			}
+			if committed {
+				h.durable = true
+				return h.confirm(answer)
+			}
+			if unknown++; unknown > maxUnknown {
+				return answer, err
+			}
+		default:
+			return answer, err
+		}
+		if err := h.service.config.Pause(h.work, h.path()); err != nil {
+			return answer, err
+		}
+	}
+}
+
+// transact goes through a transaction from its beginning to its commit. It is done again as a
+// whole, with everything that was decided in it. Where the guard holds no transaction during the
+// work, that is the writing of the order alone.
+func (h *handling) transact() (answer guard.Answer, committed bool, err error) {
+	defer func() {
+		for _, c := range classes {
+			if errors.Is(err, c.err) && !errors.Is(err, store.ErrUnknownOutcome) {
+				err = errors.Join(err, h.rollBack(c.detail))
+				return
+			}
+		}
+	}()
+	if !h.worked {
+		answer, admitted, err := h.prepare()
+		if err != nil || !admitted {
+			return answer, false, err
+		}
+		h.worked = h.pass.Tx == nil
+	}
+	return h.commit()
+}
+
+// prepare does what comes before the order is written. It reports false, with the answer to give,
+// when the guard does not let the request through.
+func (h *handling) prepare() (answer guard.Answer, admitted bool, err error) {
+	s := h.service
+	if h.key != "" {
+		pass, err := s.guard.Admit(h.work, h.desk(), guard.Request{
+			Send: h.path(), Key: h.key, Hash: h.fingerprint(), Gone: h.r.Context(),
+		})
+		if err != nil {
+			return guard.Answer{}, false, err
+		}
+		if pass.Answer != nil {
+			return *pass.Answer, false, nil
+		}
+		h.pass = pass
+	}
+	if a, err := h.strike(fault.AfterClaim, guard.Answer{}); err != nil {
+		return a, false, err
+	}
+	if err := h.doWork(); err != nil {
+		return guard.Answer{}, false, err
+	}
+	if s.config.OrderOutside {
+		if err := h.orderOutside(); err != nil {
+			return guard.Answer{}, false, err
+		}
+	}
+	a, err := h.strike(fault.BeforeCommit, guard.Answer{})
+	return a, err == nil, err
+}
+
+// doWork is the slow part of the work.
+func (h *handling) doWork() error {
+	s := h.service
+	h.record(lab.Event{Kind: lab.Work})
+	s.counts.Enter()
+	defer s.counts.Leave()
+	return s.wait(h.work, s.config.Processing)
+}
+
+// orderOutside writes the order in a transaction of its own: what the order's transaction comes to
+// is nothing to it.
+func (h *handling) orderOutside() (err error) {
+	tx, err := h.store.Begin(h.work, h.path(), store.TxOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tx.Rollback()) }() // after a commit this does nothing
+	number, err := h.write(tx)
+	if err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	h.number = number
+	h.record(lab.Event{Kind: lab.Commit, Key: h.key, Order: number})
+	return nil
+}
+
+// write writes the order.
+func (h *handling) write(tx store.Tx) (int64, error) {
+	return tx.Order(h.work, store.Order{
+		Operation: h.operation(), Send: h.path(), Node: h.node, Key: h.key,
+		Amount: h.order.Amount, Created: h.service.config.Clock.Now(),
+	})
+}
+
+// commit writes the order, in the transaction that the guard has left open or in one of its own. It
+// reports false, with the answer to give, when the guard says in the transaction that the order is
+// not to be. The answer that it would have given stands beside an error of the commit too.
+func (h *handling) commit() (answer guard.Answer, committed bool, err error) {
+	ctx := h.work
+	if h.pass.Tx == nil {
+		if h.pass.Tx, err = h.store.Begin(ctx, h.path(), store.TxOptions{}); err != nil {
+			h.pass.Tx = nil
+			return guard.Answer{}, false, err
+		}
+	}
+	tx := h.pass.Tx
+	if h.pass.Claim != nil {
+		dup, err := h.pass.Claim(ctx, tx)
+		if err != nil {
+			return guard.Answer{}, false, err
+		}
+		if dup != nil {
+			return *dup, false, h.rollBack("duplicate")
+		}
+	}
+	if err := h.touch(ctx, tx); err != nil {
+		return guard.Answer{}, false, err
+	}
+	number := h.number
+	if number == 0 {
+		if number, err = h.write(tx); err != nil {
+			return guard.Answer{}, false, err
+		}
+	}
+	body, err := json.Marshal(lab.OrderReply{Order: number, Status: "created"})
+	if err != nil {
+		return guard.Answer{}, false, err
+	}
+	answer = guard.Answer{Status: http.StatusCreated, Body: append(body, '\n')}
+	if h.pass.Finish != nil {
+		refusal, err := h.pass.Finish(ctx, tx, answer)
+		if err != nil {
+			return guard.Answer{}, false, err
+		}
+		if refusal != nil {
+			return *refusal, false, h.rollBack("fenced out")
+		}
+	}
+	if h.service.config.OnUnknownCommit == "ask" {
+		if h.ticket, err = h.store.(store.Asker).ID(ctx, tx); err != nil {
+			return guard.Answer{}, false, err
+		}
+	}
+	if a, err := h.strike(fault.InCommit, answer); err != nil {
+		return a, false, err
+	}
+	h.pass.Tx = nil // Commit ends it, whatever it returns
+	if err := tx.Commit(); err != nil {
+		h.lost(err, number)
+		return answer, false, err
+	}
+	if h.number == 0 {
+		h.record(lab.Event{Kind: lab.Commit, Key: h.key, Order: number})
+	}
+	h.durable = true
+	h.work = h.life.ctx // what is done cannot be given up any more
+	return answer, true, nil
+}
+
+// touch changes the rows that orders share.
+func (h *handling) touch(ctx context.Context, tx store.Tx) error {
+	config := h.service.config
+	rows := slices.Clone(config.Rows)
+	if config.AlternateRows && h.arrival%2 == 0 {
+		slices.Reverse(rows)
+	}
+	for i, row := range rows {
+		if i > 0 {
+			if err := config.Clock.Sleep(ctx, config.RowTime); err != nil {
+				return err
+			}
+		}
+		if err := tx.Touch(ctx, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lost records what became of a commit whose reply was lost. The service does not know it. The lab
+// does, since it has cut the connection itself.
+func (h *handling) lost(err error, number int64) {
+	cut := h.cut
+	h.cut = ""
+	switch {
+	case !errors.Is(err, store.ErrUnknownOutcome):
+	case cut == store.CutAfter && h.number == 0:
+		h.record(lab.Event{Kind: lab.Commit, Key: h.key, Order: number, Detail: "reply lost"})
+	case cut == store.CutBefore:
+		h.record(lab.Event{Kind: lab.Rollback, Key: h.key, Detail: "connection lost"})
+	}
+}
+
+// confirm does what comes between the commit and the answer.
+func (h *handling) confirm(answer guard.Answer) (guard.Answer, error) {
+	answer, err := h.strike(fault.AfterCommit, answer)
+	if err != nil || h.pass.Committed == nil {
+		return answer, err
+	}
+	return answer, h.pass.Committed(h.work, answer)
+}
+
+// giveUp rolls the order's transaction back, if it is open: a fault, an error or the client's
+// leaving has ended the request in the middle of it.
+func (h *handling) giveUp(why string) error {
+	if h.pass.Tx == nil {
+		return nil
+	}
+	return h.rollBack(why)
+}
+
+// rollBack rolls the order's transaction back and records why. One that the guard had begun is
+// rolled back already when the guard returns an error.
+func (h *handling) rollBack(why string) error {
+	if tx := h.pass.Tx; tx != nil {
+		h.pass.Tx = nil
+		if err := tx.Rollback(); err != nil {
+			return err
+		}
+	}
+	h.record(lab.Event{Kind: lab.Rollback, Key: h.key, Detail: why})
+	return nil
+}
+
+// fail answers that the database has failed. The guard is told, unless an order may be there: to
+// let another request have the key would be to place it twice.
+func (h *handling) fail(err error) {
+	a := problem(http.StatusInternalServerError, lab.ProblemStore, title(err))
+	if !h.durable && !errors.Is(err, store.ErrUnknownOutcome) {
+		if e := h.failed(a); e != nil {
+			a = problem(http.StatusInternalServerError, lab.ProblemStore, title(errors.Join(err, e)))
+		}
+	}
+	h.answer(a)
+}
+
+// title is what an answer says of an error of the database.
+func title(err error) string {
+	for _, c := range classes {
+		if errors.Is(err, c.err) {
+			return c.title + ": " + err.Error()
+		}
+	}
+	return err.Error()
+}
