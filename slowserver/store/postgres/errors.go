@@ -64,11 +64,12 @@ func parseError(err error) error {
 		return errors.New("the connection string cannot be read")
 	}
 	why := "it is no URL of the form postgres://user:password@host:port/database"
-	if cause := errors.Unwrap(e); cause != nil {
-		for _, known := range []string{"invalid port", "sslmode is invalid", "failed to read passfile", "unable to read CA file", "unable to add CA", "unable to read sslcert", "unable to read sslkey", "unsupported sslnegotiation", "target_session_attrs", "connect_timeout"} {
-			if strings.Contains(err.Error(), known) {
-				why = known
-			}
+	for _, known := range []string{
+		"invalid port", "sslmode is invalid", "sslnegotiation", "target_session_attrs", "connect_timeout",
+		"unable to read CA file", "unable to add CA", "unable to read sslcert", "unable to read sslkey", "failed to read passfile",
+	} {
+		if strings.Contains(e.Error(), known) {
+			why = known
 		}
 	}
 	return fmt.Errorf("the connection string cannot be read: %s", why)

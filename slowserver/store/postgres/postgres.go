@@ -126,17 +126,11 @@ func (d *Database) examine(ctx context.Context) error {
 	if err != nil {
 		return d.environment("ask the server what it is", err)
 	}
-	where := d.where()
-	switch {
-	case number/10000 < oldest:
-		return fmt.Errorf("%s runs PostgreSQL %s: too old; %d or newer is needed", where, version, oldest)
-	case recovering:
-		return fmt.Errorf("%s is a standby, which takes no writes: name the primary", where)
-	case readOnly == "on":
-		return fmt.Errorf("%s is read-only: orders cannot be written there (default_transaction_read_only is on for this database or role)", where)
+	if err := unfit(d.where(), number, version, readOnly == "on", recovering); err != nil {
+		return err
 	}
 	if _, err := d.monitor.blocking(ctx, 0); err != nil {
-		return fmt.Errorf("%s has no pg_blocking_pids, without which nobody knows who waits for a lock: %w", where, err)
+		return fmt.Errorf("%s has no pg_blocking_pids, without which nobody knows who waits for a lock: %w", d.where(), err)
 	}
 	d.detects = d.monitor.exec(ctx, "SET deadlock_timeout = '1h'") == nil
 	err = d.monitor.row(ctx, `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
@@ -147,10 +141,23 @@ func (d *Database) examine(ctx context.Context) error {
 	jobs := max(1, d.options.Jobs)
 	d.limit = min(perTrial, free)
 	if d.limit < fewest {
-		return fmt.Errorf("%s has %d connections left, and a trial needs %d: raise max_connections, or close others", where, free, fewest)
+		return fmt.Errorf("%s has %d connections left, and a trial needs %d: raise max_connections, or close others", d.where(), free, fewest)
 	}
 	d.seats = make(chan struct{}, min(jobs, free/d.limit))
 	return d.readInfo(ctx)
+}
+
+// unfit says why a server cannot hold orders, or nil.
+func unfit(where string, number int, version string, readOnly, recovering bool) error {
+	switch {
+	case number/10000 < oldest:
+		return fmt.Errorf("%s runs PostgreSQL %s: too old; %d or newer is needed", where, version, oldest)
+	case recovering:
+		return fmt.Errorf("%s is a standby, which takes no writes: name the primary", where)
+	case readOnly:
+		return fmt.Errorf("%s is read-only: orders cannot be written there (default_transaction_read_only is on for this database or role)", where)
+	}
+	return nil
 }
 
 // where names the server for a message: host and database, never a password.

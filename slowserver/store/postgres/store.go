@@ -41,6 +41,9 @@ func (d *Database) Seat(ctx context.Context) (store.Seat, error) {
 
 // prepare returns a seat that is free, or makes one.
 func (d *Database) prepare(ctx context.Context) (*tableSet, error) {
+	if d.options.Schema != "" {
+		return &tableSet{database: d, tables: tablesIn(d.schema, "")}, nil // they are there, and what is in them stays
+	}
 	d.mu.Lock()
 	var st *tableSet
 	if n := len(d.free); n > 0 {
