@@ -7,6 +7,9 @@ import (
 	"retrylab/slowserver/guard"
 )
 
+// postgres is the engine that some scenarios need.
+const postgres = "postgres"
+
 // postgresOnly lists what the embedded database cannot do or would show as something else.
 var postgresOnly = []struct {
 	used func(Server) bool
@@ -32,7 +35,7 @@ func cuts(f fault.Settings) bool {
 func (s Setup) NeedsEngine() (engine, why string) {
 	for _, p := range postgresOnly {
 		if p.used(s.Server) {
-			return "postgres", p.why
+			return postgres, p.why
 		}
 	}
 	return "", ""

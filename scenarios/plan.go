@@ -345,6 +345,10 @@ func (s *Scenario) resolve(i int, v Variant, changes []change, seed int64) (Tria
 		Expect: row.Expect, Invariants: row.Invariant, Seed: seed, Begin: s.Begin,
 		Places: map[string]Place{},
 	}
+	t.Needs, t.Why = t.Setup.NeedsEngine()
+	if slices.Contains(s.Needs, postgres) && t.Needs == "" {
+		t.Needs, t.Why = postgres, "it says so"
+	}
 	if e := checks.get("expect"); e != nil {
 		for _, k := range e.keys {
 			t.Places[k.name] = Place{File: k.at.file, Line: k.at.line, Column: k.at.column}

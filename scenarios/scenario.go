@@ -196,6 +196,8 @@ type Trial struct {
 	Invariants    []Demand
 	Seed          int64
 	Begin         string
+	Needs         string // the engine without which it shows nothing, with the reason in Why; empty for any
+	Why           string
 }
 
 // Wanted is the number of effects that the user meant.

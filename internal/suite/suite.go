@@ -285,7 +285,7 @@ func seeds(s *scenarios.Scenario, o Options) []int64 {
 // groundFor chooses the database for a scenario: what was asked for, what it needs, or the embedded
 // one. A scenario that cannot be had on it is skipped, or refused if it was asked for by name.
 func groundFor(s *scenarios.Scenario, trials []scenarios.Trial, o Options) (ground, *lab.Skip, error) {
-	why := needsPostgres(s, trials)
+	why := needsPostgres(trials)
 	switch {
 	case o.Store == "" && why == "":
 		return ground{store: storage.SQLite, chosenBy: "default"}, nil, nil
@@ -330,16 +330,14 @@ func kindOf(redis string) string {
 }
 
 // needsPostgres says why a scenario needs PostgreSQL, or "".
-func needsPostgres(s *scenarios.Scenario, trials []scenarios.Trial) string {
-	if slices.Contains(s.Needs, storage.Postgres) {
-		return "it needs postgres"
-	}
+func needsPostgres(trials []scenarios.Trial) string {
+	why := ""
 	for _, t := range trials {
-		if engine, why := t.Setup.NeedsEngine(); engine == storage.Postgres {
-			return "it needs postgres: " + why
+		if t.Needs == storage.Postgres && why == "" {
+			why = "it needs postgres (" + t.Why + ")"
 		}
 	}
-	return ""
+	return why
 }
 
 // check refuses a speed that real time cannot keep up with, before anything is run.
