@@ -160,6 +160,8 @@ func Attach(address string, o store.Options) (store.Attached, error) {
 	switch engine {
 	case SQLite:
 		return sqlite.Attach(rest, o)
+	case Postgres:
+		return postgres.Attach(rest, o)
 	}
 	return nil, fmt.Errorf("no process can share a store at %q", withoutSecret(address))
 }

@@ -323,10 +323,11 @@ func (d *Database) release(s *session) {
 }
 
 var (
-	_ store.Database = (*Database)(nil)
-	_ store.Store    = (*Store)(nil)
-	_ store.Asker    = (*Store)(nil)
-	_ store.Tx       = (*tx)(nil)
-	_ store.Locker   = (*tx)(nil)
-	_ store.Cutter   = (*tx)(nil)
+	_ store.Database  = (*Database)(nil)
+	_ store.Asker     = (*Store)(nil)
+	_ store.Shareable = (*Store)(nil)
+	_ store.Attached  = (*Store)(nil)
+	_ store.Tx        = (*tx)(nil)
+	_ store.Locker    = (*tx)(nil)
+	_ store.Cutter    = (*tx)(nil)
 )

@@ -18,7 +18,7 @@ import (
 // tableSet is a set of tables, which one trial after the other has for itself.
 type tableSet struct {
 	database *Database
-	number   int
+	suffix   string // of their names
 	tables   tables
 	rows     int64 // left in the tables by those who had it before
 	store    *Store
@@ -52,7 +52,8 @@ func (d *Database) prepare(ctx context.Context) (*tableSet, error) {
 	fresh := st == nil
 	if fresh {
 		d.made++
-		st = &tableSet{database: d, number: d.made, tables: tablesIn(d.schema, "_"+strconv.Itoa(d.made))}
+		suffix := "_" + strconv.Itoa(d.made)
+		st = &tableSet{database: d, suffix: suffix, tables: tablesIn(d.schema, suffix)}
 	}
 	d.mu.Unlock()
 	session, err := d.acquire()
@@ -78,7 +79,12 @@ func (d *Database) prepare(ctx context.Context) (*tableSet, error) {
 
 // Open opens the trial's store in its bubble.
 func (st *tableSet) Open(o store.Options) (store.Store, error) {
-	s := &Store{
+	st.store = st.open(o)
+	return st.store, nil
+}
+
+func (st *tableSet) open(o store.Options) *Store {
+	return &Store{
 		seat: st, database: st.database, outside: st.database.outside, tables: st.tables,
 		clock: o.Clock, yield: o.Yield, virtual: o.Clock != nil && o.Clock.Virtual(),
 		slots:    make(chan struct{}, st.database.limit),
@@ -88,8 +94,6 @@ func (st *tableSet) Open(o store.Options) (store.Store, error) {
 		holders:  map[string]uint32{},
 		changed:  make(chan struct{}),
 	}
-	st.store = s
-	return s, nil
 }
 
 // Leave gives the seat back. What the trial has left open is ended, so that nothing of it holds a
@@ -118,6 +122,7 @@ type Store struct {
 	clock    store.Clock
 	yield    func(ctx context.Context, id string) error
 	virtual  bool
+	attached bool          // to what another process has made: the database is this store's alone
 	slots    chan struct{} // one for each connection of the service's pool
 
 	// Of calls on the virtual clock, guarded by turn, which is held while a statement is under way.
@@ -192,7 +197,12 @@ func (s *Store) abandon() error {
 }
 
 // Close ends the store. Its seat outlives it.
-func (s *Store) Close() error { return nil }
+func (s *Store) Close() error {
+	if !s.attached {
+		return nil
+	}
+	return errors.Join(s.abandon(), s.database.Close())
+}
 
 // Changed returns a channel that is closed by the next commit.
 func (s *Store) Changed() <-chan struct{} {
