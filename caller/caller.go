@@ -123,13 +123,17 @@ func (c *Caller) Place(ctx context.Context, operation string) lab.Outcome {
 		return c.side(ctx, operation, operation, sends)
 	}
 	outcomes := make([]lab.Outcome, c.habits.Concurrency)
+	paths := make([]string, len(outcomes))
+	for i := range paths {
+		paths[i] = operation + "/side." + strconv.Itoa(i+1)
+	}
+	offsets := Offsets(c.config.Seed, paths)
 	var sides sync.WaitGroup
-	for i := range outcomes {
+	for i, path := range paths {
 		sides.Add(1)
 		c.group.Go(func() {
 			defer sides.Done()
-			path := operation + "/side." + strconv.Itoa(i+1)
-			start := time.Duration(i)*c.habits.Stagger + Offset(c.config.Seed, path)
+			start := time.Duration(i)*c.habits.Stagger + offsets[i]
 			if c.config.Clock.Sleep(ctx, start) != nil {
 				outcomes[i] = lab.Outcome{Operation: operation}
 				return
@@ -141,10 +145,19 @@ func (c *Caller) Place(ctx context.Context, operation string) lab.Outcome {
 	return best(outcomes)
 }
 
-// Offset is the moment, below a tenth of a millisecond, by which a flow starts late, so that no
-// two independent ones ever act in one instant.
-func Offset(seed int64, flow string) time.Duration {
-	return time.Duration(lab.Draw(seed, flow, "offset") * float64(100*time.Microsecond))
+// Offsets are the moments, below a tenth of a millisecond where there are not too many, by which
+// flows start late, so that no two of them ever act in one instant.
+func Offsets(seed int64, flows []string) []time.Duration {
+	out := make([]time.Duration, len(flows))
+	taken := make(map[time.Duration]bool, len(flows))
+	for i, flow := range flows {
+		d := time.Duration(lab.Draw(seed, flow, "offset") * float64(100*time.Microsecond))
+		for taken[d] {
+			d++
+		}
+		out[i], taken[d] = d, true
+	}
+	return out
 }
 
 // best is the outcome of an operation with several sends side by side: that of the one that knows

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"retrylab/scenarios"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/store"
+	"retrylab/slowserver/store/redis"
 )
 
 // serveFlags are the flags of serve.
@@ -81,7 +83,7 @@ func (a *app) serveCommand() *cobra.Command {
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:8080", "`address` to listen on, host:port; port 0 is any that is free")
 	fl.StringVar(&f.name, "name", "order-1", "`name` of this replica")
 	fl.StringVar(&f.store, "store", storage.SQLite, "`database` of the orders: "+strings.Join(storage.Choices, ", "))
-	fl.StringVar(&f.redis, "redis", "", "`address` of a Redis beside it, for a guard that asks for one")
+	fl.StringVar(&f.redis, "redis", "", "`place` of keys beside it, for a guard that asks for one: "+strings.Join(storage.RedisChoices, ", "))
 	fl.StringArrayVar(&f.set, "set", nil, "override a value of the scenario, server.* above all: `path=value` (repeatable)")
 	fl.BoolVar(&f.quiet, "quiet", false, "write no line for each request, and no hints")
 	c.RegisterFlagCompletionFunc("set", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -122,7 +124,7 @@ func (a *app) serve(ctx context.Context, args []string, f serveFlags) error {
 	}
 	if trial.Setup.NeedsKeys() {
 		o.Keys = func(ctx context.Context, clock *vtime.Clock) (store.Keys, error) {
-			return openKeys(ctx, f.redis, clock)
+			return f.openKeys(ctx, trial.Setup, clock)
 		}
 	}
 	if !f.quiet {
@@ -171,6 +173,11 @@ func (f serveFlags) check(trial scenarios.Trial) error {
 	case !machineName.MatchString(f.name) || len(f.name) > 40:
 		return usagef("lower-case letters, digits and hyphens, at most 40", "--name cannot be %q", f.name)
 	}
+	if f.redis != "" {
+		if err := storage.CheckRedis(f.redis); err != nil {
+			return usagef("one of: "+strings.Join(storage.RedisChoices, ", "), "%v", err)
+		}
+	}
 	if _, err := storage.Engine(f.store); err != nil {
 		return usagef("one of: "+strings.Join(storage.Choices, ", "), "%v", err)
 	}
@@ -185,9 +192,20 @@ func (f serveFlags) check(trial scenarios.Trial) error {
 	return nil
 }
 
-// openKeys opens the store of keys beside the database.
-func openKeys(context.Context, string, *vtime.Clock) (store.Keys, error) {
-	return nil, errors.New("serve has no store of keys beside the database yet: choose another guard with --set server.guard=…")
+// openKeys opens the keys beside the database. On a Redis that is there already the replicas share
+// them.
+func (f serveFlags) openKeys(ctx context.Context, setup scenarios.Setup, clock *vtime.Clock) (store.Keys, error) {
+	source, err := storage.OpenKeys(ctx, cmp.Or(f.redis, storage.Embedded))
+	if err != nil {
+		return nil, err
+	}
+	keys, err := source.Open(ctx, redis.Options{
+		Now: clock.Now, Retries: setup.Server.Guard.Retries, Replica: setup.NeedsReplica(), Prefix: servedSchema + ":",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return keys, nil
 }
 
 // suggest shows what can be tried, in words that can be pasted into a second terminal.

@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) == 2 && os.Args[1] == orphanage {
+		runOrphanage()
+		os.Exit(1)
+	}
 	goleak.VerifyTestMain(m)
 }
 

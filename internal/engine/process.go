@@ -228,7 +228,7 @@ func (p *process) listen() {
 	ended := p.ended
 	p.mu.Unlock()
 	if !ended {
-		r.journal.stop(fmt.Errorf("the process of %s ended by itself: %v %s", p.node, p.child.Err(), strings.TrimSpace(p.log.String())))
+		r.journal.stop(ground(fmt.Errorf("the process of %s ended by itself: %v %s", p.node, p.child.Err(), strings.TrimSpace(p.log.String()))))
 	}
 }
 

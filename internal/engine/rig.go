@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -39,7 +40,8 @@ type rig struct {
 	inside  atomic.Int64 // requests in a handler
 
 	mu      sync.Mutex
-	servers map[string]*http.Server // by machine: those that listen
+	servers map[string]*http.Server    // by machine: those that listen
+	pausing map[time.Duration][]string // by scenario time: who paused then
 	// processes are the replicas that are processes of their own.
 	processes map[string]*process
 }
@@ -105,12 +107,39 @@ func (r *rig) build(*lab.Observation) (err error) {
 
 // pause is a moment derived from id. It keeps requests that one event wakes from acting in one
 // instant, which the machine does of itself where time is real.
+//
+// Time does not go on before everybody who can run has run: after the first sleep all are known
+// that paused in this instant, and each can see which moments are the others'.
 func (r *rig) pause(ctx context.Context, id string) error {
-	if !r.world.clock.Virtual() {
+	clock := r.world.clock
+	if !clock.Virtual() {
 		return nil
 	}
 	const least, span = 5 * time.Microsecond, 45 * time.Microsecond
-	return r.world.clock.Sleep(ctx, least+time.Duration(lab.Draw(r.trial.Seed, id, "pause")*float64(span)))
+	now := clock.Now()
+	r.pauses(now, id)
+	if err := clock.Sleep(ctx, least); err != nil {
+		return err
+	}
+	taken := map[time.Duration]bool{}
+	for _, other := range slices.Sorted(slices.Values(r.pauses(now))) {
+		d := time.Duration(lab.Draw(r.trial.Seed, other, "pause") * float64(span))
+		for taken[d] {
+			d++
+		}
+		if taken[d] = true; other == id {
+			return clock.Sleep(ctx, clock.Apart(d))
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// pauses notes who pauses at a moment, and returns all who have.
+func (r *rig) pauses(at time.Duration, who ...string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pausing[at] = append(r.pausing[at], who...)
+	return slices.Clone(r.pausing[at])
 }
 
 // sender is the configuration of a machine that sends to targets.
@@ -202,14 +231,18 @@ func (r *rig) operate(obs *lab.Observation) error {
 	clock, setup := r.world.clock, r.trial.Setup
 	obs.Outcomes = make([]lab.Outcome, setup.Operations)
 	counts := make([]error, setup.Operations)
+	names := make([]string, setup.Operations)
+	for i := range names {
+		names[i] = "op-" + strconv.Itoa(i+1)
+	}
+	offsets := caller.Offsets(r.trial.Seed, names)
 	var operations sync.WaitGroup
-	for i := range obs.Outcomes {
-		name := "op-" + strconv.Itoa(i+1)
+	for i, name := range names {
 		obs.Outcomes[i].Operation = name
 		operations.Add(1)
 		r.group.Go(func() {
 			defer operations.Done()
-			start := time.Duration(i)*setup.Interval + caller.Offset(r.trial.Seed, name)
+			start := time.Duration(i)*setup.Interval + offsets[i]
 			if clock.Sleep(r.life, start) != nil {
 				return
 			}

@@ -37,6 +37,7 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 		journal: &journal{clock: w.clock, outer: outer, life: life, stop: stop},
 		group:   &vtime.Group{OnPanic: func(err error) { stop(err) }},
 		servers: map[string]*http.Server{}, processes: map[string]*process{},
+		pausing: map[time.Duration][]string{},
 	}
 	if w.clock.Virtual() {
 		r.group.Go(func() { r.watch(outer, stop) })
@@ -68,13 +69,13 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 			if context.Cause(life) == errTooMuch {
 				obs.Events = nil // nobody reads so many, and other trials need the memory
 			}
-			obs.Broken = err.Error()
 			// What fails after the end of the trial's life fails because of that.
 			if life.Err() != nil {
-				obs.Broken = context.Cause(life).Error()
+				err = context.Cause(life)
 			}
+			obs.Broken = err.Error()
 			var lost *groundError
-			obs.Environment = life.Err() == nil && errors.As(err, &lost)
+			obs.Environment = errors.As(err, &lost)
 			return obs
 		}
 	}

@@ -76,13 +76,14 @@ func (l *Lab) onWall(ctx context.Context, t scenarios.Trial) lab.Observation {
 	var slipped string
 	for range wallTries {
 		obs = l.once(ctx, t, speed, plan.Settled)
-		if obs.Defect || ctx.Err() != nil {
+		if obs.Defect || obs.Environment || ctx.Err() != nil {
 			return obs
 		}
-		slipped = pairs.slip(t, obs)
-		if what := disagreement(plan, obs); slipped == "" && what != "" && !sameDecisions(plan, obs) {
-			// Something went another way that no pair watches: not as planned, all the same.
-			slipped = what
+		if slipped = pairs.slip(t, obs); slipped == "" {
+			if what := disagreement(plan, obs); what != "" && !sameDecisions(plan, obs) {
+				// Something went another way that no pair watches: not as planned, all the same.
+				slipped = what
+			}
 		}
 		if slipped == "" {
 			break

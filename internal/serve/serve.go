@@ -43,8 +43,9 @@ type Options struct {
 	Open func(context.Context) (store.Database, error)
 	// Keys opens the store of keys beside it; nil where nothing asks for one.
 	Keys func(context.Context, *vtime.Clock) (store.Keys, error)
-	// Opened is told what must be closed even if Run does not come to its end.
-	Opened func(closer func() error)
+	// Opened is given what must be called by whoever leaves the process before Run has come to its
+	// end.
+	Opened func(abandon func() error)
 	// Ready is called once, when the service listens.
 	Ready func(address net.Addr, info lab.Store)
 	// Log gets a line for each request; nil for none.
@@ -71,10 +72,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	closeDatabase := sync.OnceValue(database.Close)
-	defer func() { err = errors.Join(err, closeDatabase()) }()
+	defer func() { err = errors.Join(err, database.Close()) }()
 	if o.Opened != nil {
-		o.Opened(closeDatabase)
+		o.Opened(database.Abandon)
 	}
 	seat, err := database.Seat(ctx)
 	if err != nil {

@@ -323,7 +323,9 @@ func TestPortInUse(t *testing.T) {
 	defer l.Close()
 	err = serve.Run(t.Context(), serve.Options{
 		Listen: l.Addr().String(), Name: "order-1",
-		Open: func(context.Context) (store.Database, error) { return nil, errors.New("a database was opened for nothing") },
+		Open: func(context.Context) (store.Database, error) {
+			return nil, errors.New("a database was opened for nothing")
+		},
 	})
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("got %v", err)

@@ -13,6 +13,7 @@ type Clock struct {
 	speed    float64
 	start    time.Time
 	calendar time.Time
+	instants instants
 }
 
 // NewVirtual returns a clock that follows the fake time of the bubble in which

@@ -89,6 +89,9 @@ func (c *conn) send(now time.Time, p packet) {
 		// would end in one instant, and the scheduler would choose which is first.
 		p.at = p.at.Add(c.latency/7 + 3)
 	}
+	if c.network.clock.virtual {
+		p.at = c.network.clock.instants.apart(p.at, c)
+	}
 	c.peer.deliver(p)
 }
 
@@ -100,6 +103,9 @@ func (c *conn) reject(at time.Time) {
 // deliver puts a packet into the inbox.
 func (c *conn) deliver(p packet) {
 	if last := len(c.inbox) - 1; last >= 0 {
+		if p.at.Before(c.inbox[last].at) {
+			p.at = c.inbox[last].at // it was kept apart from something else; nothing overtakes it
+		}
 		// What arrives at one instant arrives together.
 		if q := &c.inbox[last]; q.kind == p.kind && q.at.Equal(p.at) {
 			q.data = append(q.data, p.data...)

@@ -97,7 +97,7 @@ func (m *Memory) dial(ctx context.Context, client, server addr, host, id string)
 		return nil, errRefused
 	}
 	near, far := newConns(m, client, server, there, back)
-	if err := l.enqueue(arrival{at: time.Now().Add(there), id: id, conn: far}); err != nil {
+	if err := l.enqueue(arrival{at: time.Now().Add(m.clock.Apart(there)), id: id, conn: far}); err != nil {
 		return nil, err
 	}
 	return near, nil
@@ -130,7 +130,7 @@ func (m *Memory) sleep(ctx context.Context, d time.Duration) error {
 		return net.ErrClosed
 	default:
 	}
-	if sleep(ctx, d) != nil {
+	if sleep(ctx, m.clock.Apart(d)) != nil {
 		return ended(ctx)
 	}
 	return nil

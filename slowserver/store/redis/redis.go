@@ -50,6 +50,9 @@ type Options struct {
 	// Replica gives the server a replica, for [Keys.Failover]. Each change from one key to another
 	// then costs some real time.
 	Replica bool
+	// Prefix stands before each key on a server that others use too. Processes that share their
+	// keys have the same; empty for one that nobody else has.
+	Prefix string
 }
 
 // A backend is the server behind a trial's keys. Its methods run outside any bubble.
@@ -130,7 +133,10 @@ func (s *Source) Open(ctx context.Context, o Options) (*Keys, error) {
 	if k.outside == nil {
 		k.outside = func(f func()) { f() }
 	}
-	if a.forget != 0 {
+	switch {
+	case a.forget != 0 && o.Prefix != "":
+		k.prefix = o.Prefix
+	case a.forget != 0:
 		k.prefix = "retrylab:" + rand.Text() + ":" // another lab may be there at this moment
 	}
 	k.client = newClient(b, max(0, o.Retries), k.wire.wrap)
