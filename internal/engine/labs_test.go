@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"os"
+	"strings"
 	"testing"
 
 	"retrylab/internal/engine"
@@ -71,3 +72,30 @@ func (l *labs) of(trial scenarios.Trial) *engine.Lab {
 
 // onAny reports whether a trial shows the same on every database.
 func onAny(trial scenarios.Trial) bool { return trial.Needs == "" }
+
+// TestEndless has a transaction hold a key for ever, and another wait for it: the trial is given up,
+// and says who waits for whom.
+func TestEndless(t *testing.T) {
+	t.Parallel()
+	s, err := scenarios.Parse("stuck.yaml", []byte(`
+name: stuck
+concurrency: 2
+stagger: 1s
+caller: {key: operation}
+server:
+  processing: 1s
+  guard: same-transaction
+  faults: [{at: in-commit, do: partition, arrivals: [1]}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trials, err := s.Plan(scenarios.Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	obs := engine.New(openStore(t, storage.Postgres), engine.Virtual, 1).Run(t.Context(), trials[0])
+	if !strings.Contains(obs.Broken, "waits for ever: op-1/side.2 waits for op-1/side.1 (key ") || obs.Defect {
+		t.Errorf("broken %q, defect %v", obs.Broken, obs.Defect)
+	}
+}

@@ -62,9 +62,13 @@ func ServiceConfig(setup scenarios.Setup) slowserver.Config {
 // build starts the machines, from the server outwards.
 func (r *rig) build(*lab.Observation) (err error) {
 	setup := r.trial.Setup
-	if r.store, err = r.world.place.seat.Open(store.Options{Clock: r.world.clock, Yield: r.pause}); err != nil {
+	opened, err := r.world.place.seat.Open(store.Options{Clock: r.world.clock, Yield: r.pause})
+	if err != nil {
 		return ground(err)
 	}
+	r.mu.Lock()
+	r.store = opened // whoever finds that the trial does not end asks it
+	r.mu.Unlock()
 	config := ServiceConfig(setup)
 	config.Clock, config.Store, config.Record = r.world.clock, r.store, r.journal.record
 	config.Pause, config.Crash, config.Keys = r.pause, r.crash, r.world.place.keys

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,7 +32,6 @@ var (
 // until nothing more can happen, read the effects, and take everything down.
 func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.Observation) {
 	life, stop := context.WithCancelCause(context.Background())
-	defer w.clock.AfterFunc(w.horizon, func() { stop(errHorizon) })()
 	r := &rig{
 		trial: t, world: w, life: life,
 		journal: &journal{clock: w.clock, outer: outer, life: life, stop: stop},
@@ -39,6 +39,7 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 		servers: map[string]*http.Server{}, processes: map[string]*process{},
 		pausing: map[time.Duration][]string{},
 	}
+	defer w.clock.AfterFunc(w.horizon, func() { stop(r.endless()) })()
 	if w.clock.Virtual() {
 		r.group.Go(func() { r.watch(outer, stop) })
 	} else {
@@ -80,6 +81,18 @@ func (l *Lab) trial(outer context.Context, t scenarios.Trial, w world) (obs lab.
 		}
 	}
 	return obs
+}
+
+// endless says that a trial came to no end, and who waits for whom in the database if that knows.
+func (r *rig) endless() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s, ok := r.store.(interface{ Waiting() []string }); ok {
+		if waits := s.Waiting(); len(waits) > 0 {
+			return fmt.Errorf("%w: %s", errHorizon, strings.Join(waits, "; "))
+		}
+	}
+	return errHorizon
 }
 
 // watch ends a trial on the virtual clock that is stopped from outside, also where nothing is

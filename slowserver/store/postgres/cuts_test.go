@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -74,6 +76,44 @@ func TestCuts(t *testing.T) {
 				t.Errorf("the database says committed %v, and has %d orders; want %v", known, effects, c.committed)
 			}
 		})
+	}
+}
+
+// TestNoResend loses the reply to a statement of its own, in the simple protocol: the driver must
+// not send it again. pgx 5.9 to 5.12 did, through database/sql: one Exec, two rows, and no error.
+func TestNoResend(t *testing.T) {
+	t.Parallel()
+	d := open(t, Options{})
+	module, err := os.ReadFile("../../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var major, minor int
+	_, line, _ := strings.Cut(string(module), "github.com/jackc/pgx/v5 ")
+	if _, err := fmt.Sscanf(line, "v%d.%d", &major, &minor); err != nil || major != 5 || minor < 13 {
+		t.Errorf("pgx %d.%d (%v): 5.13.0 is the oldest to be used", major, minor, err)
+	}
+	if seat, err := d.Seat(t.Context()); err != nil {
+		t.Fatal(err)
+	} else if err := seat.Leave(); err != nil { // its tables are there now
+		t.Fatal(err)
+	}
+	tables := tablesIn(d.schema, "_1")
+	s, err := d.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	s.wire.arm(store.CutAfter)
+	if _, err := s.conn.Exec(t.Context(), "INSERT INTO "+tables.sharedName+" VALUES ('once', 1)"); err == nil {
+		t.Error("a statement whose reply was lost has succeeded")
+	}
+	var rows int
+	if err := d.monitor.row(t.Context(), "SELECT count(*) FROM "+tables.sharedName).Scan(&rows); err != nil || rows != 1 {
+		t.Errorf("%d rows, %v; want 1", rows, err)
+	}
+	if got := s.wire.String(); !strings.HasPrefix(got, fmt.Sprint(len("INSERT INTO "+tables.sharedName+" VALUES ('once', 1)")+6)+" bytes sent") {
+		t.Errorf("%s: want the statement once", got)
 	}
 }
 

@@ -253,6 +253,7 @@ type session struct {
 	conn *pgx.Conn
 	pid  uint32
 	wire *wire
+	of   string // the request whose transaction it serves
 }
 
 // connect makes a session. Settings that the server, the database or the role may have are put

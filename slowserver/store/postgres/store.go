@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -148,12 +151,33 @@ func (s *Store) lose(err error) {
 
 // Waiting lists who waits for whom, for whoever finds that a trial comes to no end.
 func (s *Store) Waiting() (waits []string) {
-	s.outside.Do(func() {
-		ctx, cancel := outsideContext()
-		defer cancel()
-		waits, _ = s.database.monitor.waits(ctx)
-	})
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	for _, pid := range slices.Sorted(maps.Keys(s.waiting)) {
+		var whom []string
+		for _, b := range s.waiting[pid].blockers {
+			whom = append(whom, s.nameOf(b))
+		}
+		waits = append(waits, fmt.Sprintf("%s waits for %s (%s)", s.waiting[pid].id, strings.Join(whom, " and "), s.waiting[pid].resource))
+	}
+	for _, resource := range slices.Sorted(maps.Keys(s.queues)) {
+		for _, c := range s.queues[resource] {
+			if c.done == nil {
+				waits = append(waits, fmt.Sprintf("%s waits for its turn (%s)", c.id, resource))
+			}
+		}
+	}
 	return waits
+}
+
+// nameOf names the request that a process of the server works for.
+func (s *Store) nameOf(pid uint32) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if session := s.sessions[pid]; session != nil && session.of != "" {
+		return session.of
+	}
+	return fmt.Sprintf("process %d of the server", pid)
 }
 
 // take returns a session for the trial's use.
@@ -173,6 +197,7 @@ func (s *Store) take() (session *session, err error) {
 func (s *Store) give(session *session) {
 	s.mu.Lock()
 	delete(s.sessions, session.pid)
+	session.of = ""
 	s.mu.Unlock()
 	s.outside.Do(func() { s.database.release(session) })
 }
@@ -255,6 +280,7 @@ func (s *Store) Begin(ctx context.Context, id string, o store.TxOptions) (store.
 		<-s.slots
 		return nil, err
 	}
+	session.of = id
 	t := &tx{store: s, session: session, id: id, options: o, pin: o.Isolation == store.RepeatableRead || o.Isolation == store.Serializable}
 	if err := t.exec(ctx, "", "BEGIN ISOLATION LEVEL "+level); err != nil {
 		t.leave()

@@ -433,6 +433,23 @@ func TestTwelveWaitersInOrder(t *testing.T) {
 	}
 }
 
+// TestWaiting asks who waits for whom while nobody can go on.
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	d := open(t, Options{})
+	var waits []string
+	play(t, d, func(p *plot) {
+		p.at(0, "A", none, func(a *actor) { a.claim("k"); a.wait(10 * time.Second); a.commit() })
+		p.at(time.Second, "B", none, func(a *actor) { a.claim("k"); a.rollback() })
+		p.at(2*time.Second, "C", none, func(a *actor) { a.claim("k"); a.rollback() })
+		p.wait(3 * time.Second)
+		waits = p.store.(*Store).Waiting()
+	})
+	if diff := cmp.Diff([]string{"B waits for A (key k)", "C waits for its turn (key k)"}, waits); diff != "" {
+		t.Errorf("who waits for whom (-want +got):\n%s", diff)
+	}
+}
+
 // TestStall has a statement wait for somebody who is none of the trial's and does not end: it is
 // given up in real time, and whoever reads the effects is told who waits for whom.
 func TestStall(t *testing.T) {
