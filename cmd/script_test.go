@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -16,6 +17,9 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"retrylab/internal/pgcluster"
+	"retrylab/internal/redisserver"
 )
 
 var update = flag.Bool("update", false, "write the golden parts of the scripts anew")
@@ -24,9 +28,29 @@ var update = flag.Bool("update", false, "write the golden parts of the scripts a
 const noNap = "atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(housed{m}, map[string]func(){
 		"retrylab": func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 	})
+}
+
+// housed are tests with a home of their own: the template of a cluster is made once for all of them,
+// and is nothing for the user's own cache.
+type housed struct{ m *testing.M }
+
+func (h housed) Run() int {
+	home, err := os.MkdirTemp("", "retrylab-home-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	os.Setenv("HOME", home)
+	os.Setenv("XDG_CACHE_HOME", filepath.Join(home, "cache"))
+	code := h.m.Run()
+	if err := os.RemoveAll(home); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	return code
 }
 
 // TestScripts runs the tool as a shell would. See testdata/script.
@@ -44,22 +68,46 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LC_ALL", "C.UTF-8")
 			e.Setenv("COLUMNS", "80")
 			e.Setenv("GORACE", noNap)
-			return nil
+			e.Setenv("XDG_CACHE_HOME", os.Getenv("XDG_CACHE_HOME"))
+			// Below it are the directories for temporary files, which the account of a server must be
+			// able to enter.
+			return os.Chmod(filepath.Dir(e.WorkDir), 0o755)
 		},
-		Condition: func(condition string) (bool, error) {
-			path, ok := strings.CutPrefix(condition, "exists:")
-			if !ok {
-				return false, fmt.Errorf("unknown condition %q", condition)
-			}
-			_, err := os.Stat(path)
-			return err == nil, nil
-		},
+		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":   exits,
 			"replace": replace,
 			"files":   files,
 		},
 	})
+}
+
+// condition says what a script may depend on beside its own: exists:PATH, root, postgres, redis-server.
+func condition(name string) (bool, error) {
+	if path, ok := strings.CutPrefix(name, "exists:"); ok {
+		_, err := os.Stat(path)
+		return err == nil, nil
+	}
+	switch name {
+	case "root":
+		return os.Geteuid() == 0, nil
+	case "postgres":
+		_, err := pgcluster.Find(context.Background(), "")
+		return installed(err)
+	case "redis-server":
+		_, err := redisserver.Find("")
+		return installed(err)
+	}
+	return false, fmt.Errorf("unknown condition %q", name)
+}
+
+// installed turns the error of who looked for a program into whether it is there. Where everything
+// is to be tested, nothing may be missing.
+func installed(err error) (bool, error) {
+	if err != nil && os.Getenv("CI") != "" {
+		return false, err
+	}
+	return err == nil, nil
 }
 
 // exits CODE retrylab ARGS… runs the tool and checks its exit code, and what holds for every run:

@@ -582,6 +582,36 @@ func seeds() *lab.Document {
 	return document([]lab.ScenarioInfo{readTimeoutInfo}, results...)
 }
 
+// stores was served by several databases, and has keys beside them.
+func stores() *lab.Document {
+	on := func(scenario string, store, keys *lab.Store) lab.Result {
+		r := judged("as written", "as-written", lab.AsExpected)
+		r.Scenario, r.Store, r.Keys = scenario, store, keys
+		r.Events, r.Orders = []lab.Event{}, []lab.Effect{}
+		return r
+	}
+	private := &lab.Store{
+		Engine: "postgres", Version: "16.4", Mode: "private cluster", ChosenBy: "the scenario needs it",
+		Counting: "SELECT count(*) FROM orders WHERE operation = $1", Settings: map[string]string{"fsync": "off", "driver": "pgx v5.13.0"},
+	}
+	redis := func(failover string) *lab.Store {
+		return &lab.Store{
+			Engine: "redis", Version: "7.0.15", Mode: "private server", ChosenBy: "--redis",
+			Settings: map[string]string{"failover": failover, "persistence": "none"},
+		}
+	}
+	d := document(
+		[]lab.ScenarioInfo{{Name: "on-the-default"}, {Name: "on-postgres"}, {Name: "keys"}, {Name: "keys-twice"}, {Name: "keys-with-a-replica"}},
+		on("on-the-default", nil, nil), on("on-postgres", private, nil),
+		on("keys", nil, redis("no replica")), on("keys-twice", nil, redis("no replica")), on("keys-with-a-replica", private, redis("replica promoted")),
+	)
+	d.Run.Store.Counting = "SELECT count(*) FROM orders WHERE operation = ?"
+	d.Run.Store.Settings = map[string]string{"writers": "one", "journal_mode": "wal"}
+	d.Skipped = []lab.Skip{{Scenario: "partition", Reason: "it needs postgres (a lock-timeout: SQLite has one lock for all rows)", Missing: "postgres"}}
+	d.Summary.Skipped = 1
+	return d
+}
+
 // hundred has a hundred rows, as a sweep makes them.
 func hundred() *lab.Document {
 	var results []lab.Result
@@ -665,6 +695,7 @@ func documents() map[string]*lab.Document {
 		"verdicts":            verdicts(),
 		"suite":               suite(),
 		"seeds":               seeds(),
+		"stores":              stores(),
 		"hundred":             hundred(),
 		"hostile":             hostile(),
 		"empty":               document(nil),

@@ -63,13 +63,15 @@ func TestTableGolden(t *testing.T) {
 			{Width: 200, Unicode: true},
 			{Width: 80, Unicode: true, Timeline: "never"},
 		},
-		"verdicts":        {{Width: 80, Unicode: true, Color: true}, {Width: 80, Unicode: true, Wide: true}},
-		"suite":           {{Width: 80, Unicode: true, Timeline: "always"}},
-		"order-incident":  {{Width: 80, Unicode: true, Rows: true}},
-		"cashback":        {{Width: 80, Unicode: true, Rows: true}},
-		"stacked-retries": {{Width: 60, Unicode: true, Rows: true}},
-		"three-layers":    {{Width: 60, Unicode: true}, {Width: 200, Unicode: true}},
-		"hostile":         {{Width: 60, Rows: true}, {Width: 100, Unicode: true, Rows: true, Color: true}},
+		"stores":            {{Width: 80, Unicode: true, Verbose: true}, {Width: 60, Verbose: true}, {Width: 80, Color: true, Unicode: true, Verbose: true}},
+		"read-timeout-wall": {{Width: 80, Unicode: true, Verbose: true}},
+		"verdicts":          {{Width: 80, Unicode: true, Color: true}, {Width: 80, Unicode: true, Wide: true}},
+		"suite":             {{Width: 80, Unicode: true, Timeline: "always"}},
+		"order-incident":    {{Width: 80, Unicode: true, Rows: true}},
+		"cashback":          {{Width: 80, Unicode: true, Rows: true}},
+		"stacked-retries":   {{Width: 60, Unicode: true, Rows: true}},
+		"three-layers":      {{Width: 60, Unicode: true}, {Width: 200, Unicode: true}},
+		"hostile":           {{Width: 60, Rows: true}, {Width: 100, Unicode: true, Rows: true, Color: true}},
 	}
 	for name, d := range documents() {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +88,7 @@ func TestTableGolden(t *testing.T) {
 
 func TestJSONGolden(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"empty", "unfinished", "deadline"} {
+	for _, name := range []string{"empty", "unfinished", "deadline", "stores"} {
 		golden(t, name+".json", []byte(printed(t, JSON, documents()[name], Options{})))
 	}
 }
@@ -164,7 +166,7 @@ func TestTableSound(t *testing.T) {
 			for _, w := range []int{60, 61, 73, 80, 120, 200} {
 				for _, o := range []Options{
 					{Width: w, Unicode: true, Timeline: "always", Rows: true},
-					{Width: w, Timeline: "always", Rows: true, Color: true},
+					{Width: w, Timeline: "always", Rows: true, Color: true, Verbose: true},
 					{Width: w, Unicode: true, Wide: true},
 				} {
 					if err := sound(docs[name], o); err != nil {
@@ -182,7 +184,7 @@ func TestReportAgain(t *testing.T) {
 	t.Parallel()
 	for name, d := range documents() {
 		again := decode(t, printed(t, JSON, d, Options{}))
-		o := Options{Width: 80, Unicode: true, Rows: true, Timeline: "always"}
+		o := Options{Width: 80, Unicode: true, Rows: true, Timeline: "always", Verbose: true}
 		if diff := cmp.Diff(printed(t, Table, d, o), printed(t, Table, again, o)); diff != "" {
 			t.Errorf("%s: -first +again:\n%s", name, diff)
 		}
@@ -217,7 +219,7 @@ func TestFormatsLeaveDocumentAlone(t *testing.T) {
 	before := documents()
 	for name, d := range documents() {
 		for _, f := range Formats {
-			printed(t, f, d, Options{Width: 80, Unicode: true, Rows: true, Timeline: "always"})
+			printed(t, f, d, Options{Width: 80, Unicode: true, Rows: true, Timeline: "always", Verbose: true})
 		}
 		if diff := cmp.Diff(before[name], d); diff != "" {
 			t.Errorf("%s: -before +after:\n%s", name, diff)

@@ -8,12 +8,14 @@ import (
 	"retrylab/internal/lab"
 )
 
-// storesOf lists the databases of a document, each once, the run's own first.
-func storesOf(d *lab.Document) []*lab.Store {
+// storesOf lists the databases of a document, each once, the run's own first. With verbose those
+// that differ in a setting alone are two.
+func storesOf(d *lab.Document, verbose bool) []*lab.Store {
 	var out []*lab.Store
 	add := func(s *lab.Store) {
 		if s.Engine != "" && !slices.ContainsFunc(out, func(o *lab.Store) bool {
-			return o.Engine == s.Engine && o.Mode == s.Mode && o.ChosenBy == s.ChosenBy
+			return o.Engine == s.Engine && o.Mode == s.Mode && o.ChosenBy == s.ChosenBy &&
+				(!verbose || maps.Equal(o.Settings, s.Settings))
 		}) {
 			out = append(out, s)
 		}
@@ -32,7 +34,7 @@ func storesOf(d *lab.Document) []*lab.Store {
 // stores says what the numbers were counted in: every database that somebody chose, and with
 // verbose all of them, with their settings and the statement that counted.
 func (p *page) stores(d *lab.Document) {
-	stores := storesOf(d)
+	stores := storesOf(d, p.verbose)
 	if !p.verbose {
 		stores = slices.DeleteFunc(stores, func(s *lab.Store) bool { return s.ChosenBy == "" || s.ChosenBy == "default" })
 	}
@@ -58,7 +60,9 @@ func (p *page) stores(d *lab.Document) {
 		for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
 			settings = append(settings, name+": "+s.Settings[name])
 		}
-		p.wrapped(dim, "  settings: ", p.text(strings.Join(settings, "; ")), 4)
+		if len(settings) > 0 {
+			p.wrapped(dim, "  settings: ", p.text(strings.Join(settings, "; ")), 4)
+		}
 		if s.Counting != "" {
 			p.wrapped(dim, "  orders counted by: ", p.text(s.Counting), 4)
 		}

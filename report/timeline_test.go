@@ -90,8 +90,24 @@ func anyResult() *rapid.Generator[lab.Result] {
 			})
 		}
 		r.Events = rapid.SliceOfN(anyEvent(), 0, 60).Draw(t, "events")
+		if rapid.Bool().Draw(t, "elsewhere") {
+			r.Store = anyStore().Draw(t, "store")
+		}
+		if rapid.Bool().Draw(t, "beside") {
+			r.Keys = anyStore().Draw(t, "keys")
+		}
 		slices.SortStableFunc(r.Events, func(a, b lab.Event) int { return int(a.At - b.At) })
 		return r
+	})
+}
+
+func anyStore() *rapid.Generator[*lab.Store] {
+	return rapid.Custom(func(t *rapid.T) *lab.Store {
+		return &lab.Store{
+			Engine: rapid.SampledFrom([]string{"postgres", "redis", "注文"}).Draw(t, "engine"), Version: anyText().Draw(t, "version"),
+			Mode: anyText().Draw(t, "mode"), ChosenBy: anyText().Draw(t, "chosen by"), Counting: anyText().Draw(t, "sql"),
+			Settings: rapid.MapOfN(anyText(), anyText(), 0, 3).Draw(t, "settings"),
+		}
 	})
 }
 
@@ -112,7 +128,7 @@ func anyDocument() *rapid.Generator[*lab.Document] {
 			})
 		}
 		if rapid.Bool().Draw(t, "skip") {
-			d.Skipped = append(d.Skipped, lab.Skip{Scenario: anyText().Draw(t, "skipped"), ID: anyText().Draw(t, "id"), Reason: anyText().Draw(t, "reason")})
+			d.Skipped = append(d.Skipped, lab.Skip{Scenario: anyText().Draw(t, "skipped"), ID: anyText().Draw(t, "id"), Reason: anyText().Draw(t, "reason"), Missing: anyText().Draw(t, "missing")})
 		}
 		d.Run.Interrupted = rapid.Bool().Draw(t, "interrupted")
 		return d
@@ -128,6 +144,7 @@ func anyOptions() *rapid.Generator[Options] {
 			Timeline: rapid.SampledFrom([]string{"always", "never", "auto", ""}).Draw(t, "timeline"),
 			Rows:     rapid.Bool().Draw(t, "rows"),
 			Wide:     rapid.Bool().Draw(t, "wide"),
+			Verbose:  rapid.Bool().Draw(t, "verbose"),
 		}
 	})
 }

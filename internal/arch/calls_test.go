@@ -72,9 +72,8 @@ var bans = []ban{
 		pkg: "os", names: []string{"MkdirTemp", "TempDir", "CreateTemp"},
 		why: "whoever makes a temporary file must remove it, on every way out",
 		allow: []allowance{
-			{"internal/storage/storage.go", "the private directory of the embedded database; its Close removes it"},
-			{"internal/redisserver/directory.go", "the private directory of a redis-server; Stop removes it, and the next start those of labs that were killed"},
-			{"internal/pgcluster/directory.go", "the private directory of a cluster; Stop removes it, and the next start those of labs that were killed"},
+			{"internal/privatedir/privatedir.go", "it makes those that the next process sweeps if theirs is killed"},
+			{"internal/redisserver/directory.go", "the directory that the private one is made in"},
 			{"internal/pgcluster/pgcluster.go", "the directory that the private one is made in"},
 		},
 	},

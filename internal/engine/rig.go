@@ -309,6 +309,9 @@ func (r *rig) read(obs *lab.Observation) (err error) {
 	if obs.Effects, err = r.store.Effects(r.life); err != nil {
 		return ground(err)
 	}
+	if s, ok := r.store.(store.Fallible); ok && s.Lost() != nil {
+		return ground(s.Lost())
+	}
 	obs.Events = r.journal.sorted()
 	for len(obs.Events) > 0 && obs.Events[len(obs.Events)-1].Kind == lab.Restart {
 		obs.Events = obs.Events[:len(obs.Events)-1] // it came to nobody

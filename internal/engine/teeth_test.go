@@ -4,6 +4,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +28,9 @@ type sabotage struct {
 	part bool
 }
 
+// defaults are the words of a guard's settings that say what is so without them.
+var defaults = []string{"first", "409", "raw", "keep", "none", "quiet", "fail", "status"}
+
 // sabotages takes away each part of a trial once, and does three things that nothing can survive
 // unnoticed.
 func sabotages(t scenarios.Trial) []sabotage {
@@ -45,6 +49,32 @@ func sabotages(t scenarios.Trial) []sabotage {
 	}
 	if t.Setup.Server.Guard.Kind != "" && t.Setup.Server.Guard.Kind != "none" {
 		add("without the guard", true, func(c *scenarios.Trial) { c.Setup.Server.Guard = guard.Settings{} })
+	}
+	settings := reflect.TypeFor[guard.Settings]()
+	for i := range settings.NumField() {
+		field := settings.Field(i)
+		changed := t.Setup.Server.Guard
+		v := reflect.ValueOf(&changed).Elem().Field(i)
+		if field.Name == "Kind" || v.IsZero() || slices.Contains(defaults, v.String()) {
+			continue
+		}
+		if v.SetZero(); changed.Check() != nil {
+			continue // means nothing without it
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		add("without the guard's "+name, true, func(c *scenarios.Trial) { c.Setup.Server.Guard = changed })
+	}
+	if t.Setup.Server.TransactionRetries > 0 {
+		add("without transaction-retries", true, func(c *scenarios.Trial) { c.Setup.Server.TransactionRetries = 0 })
+	}
+	if t.Setup.Server.OnUnknownCommit != "fail" {
+		add("without on-unknown-commit", true, func(c *scenarios.Trial) { c.Setup.Server.OnUnknownCommit = "fail" })
+	}
+	if t.Setup.Server.RowsOrder != "fixed" {
+		add("without rows-order", true, func(c *scenarios.Trial) { c.Setup.Server.RowsOrder = "fixed" })
+	}
+	if len(t.Setup.Server.Rows) > 0 {
+		add("without rows", true, func(c *scenarios.Trial) { c.Setup.Server.Rows = nil })
 	}
 	if t.Setup.Caller.Key != "none" {
 		add("without the key", true, func(c *scenarios.Trial) { c.Setup.Caller.Key = "none" })
@@ -79,7 +109,7 @@ func sabotages(t scenarios.Trial) []sabotage {
 	})
 	add("one operation more", false, func(c *scenarios.Trial) { c.Setup.Operations++ })
 	add("every order refused", false, func(c *scenarios.Trial) {
-		c.Setup.Server.Faults = append([]fault.Settings{{At: fault.BeforeGuard, Do: "status", Status: 400}}, c.Setup.Server.Faults...)
+		c.Setup.Server.Faults = []fault.Settings{{At: fault.BeforeGuard, Do: "status", Status: 400}}
 	})
 	add("every order accepted at once", false, func(c *scenarios.Trial) {
 		c.Setup.Server.Faults, c.Setup.Server.Processing, c.Setup.Server.Guard = nil, 0, guard.Settings{}

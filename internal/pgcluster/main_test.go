@@ -48,7 +48,7 @@ func helper(temp string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	fmt.Println(c.dir.path, c.server.cmd.Process.Pid)
+	fmt.Println(c.dir, c.server.cmd.Process.Pid)
 	select {}
 }
 

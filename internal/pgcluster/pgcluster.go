@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"retrylab/internal/privatedir"
 	"retrylab/internal/vtime"
 )
 
@@ -66,7 +67,8 @@ type Cluster struct {
 	bin     Binaries
 	version string
 	account account
-	dir     *directory
+	private *privatedir.Dir
+	dir     directory // its path
 	server  *server
 	timing  Timing
 	stop    func() error
@@ -90,7 +92,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, fmt.Errorf("start a private PostgreSQL: %w", err)
 	}
 	if err := c.run(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("start a private PostgreSQL %s: %w", c.version, err), c.dir.remove())
+		return nil, errors.Join(fmt.Errorf("start a private PostgreSQL %s: %w", c.version, err), c.private.Remove())
 	}
 	return c, nil
 }
@@ -123,8 +125,11 @@ func (c *Cluster) prepare(ctx context.Context) (err error) {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	c.dir, err = newDirectory(temp)
-	return err
+	if c.private, err = privatedir.New(temp, prefix); err != nil {
+		return err
+	}
+	c.dir = directory(c.private.Path())
+	return nil
 }
 
 // run fills the private directory and starts the server on it. A template is not trusted further
@@ -194,7 +199,7 @@ func (c *Cluster) end() error {
 	if !c.server.hasEnded() {
 		return err // Its files stay, for the sweep that comes after both.
 	}
-	return errors.Join(err, c.dir.remove())
+	return errors.Join(err, c.private.Remove())
 }
 
 // Socket returns the directory of the server's Unix socket and the port in its name.
@@ -238,7 +243,7 @@ func resolve(dir string) (string, error) {
 
 // socketFits refuses a directory whose path is so long that a socket in it could not be opened.
 func socketFits(temp string) error {
-	longest := (&directory{path: filepath.Join(temp, prefix+"4294967295")}).socket()
+	longest := directory(filepath.Join(temp, prefix+"4294967295")).socket()
 	longest = filepath.Join(longest, ".s.PGSQL."+strconv.Itoa(port))
 	if len(longest) <= maxSocketPath {
 		return nil

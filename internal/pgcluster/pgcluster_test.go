@@ -64,9 +64,9 @@ func TestStart(t *testing.T) {
 func TestPrivate(t *testing.T) {
 	t.Parallel()
 	c := start(t, Options{Temp: room(t), Cache: shared})
-	want := map[string]os.FileMode{c.dir.path: 0o700, c.dir.socket(): 0o700, c.dir.data(): 0o700}
+	want := map[string]os.FileMode{string(c.dir): 0o700, c.dir.socket(): 0o700, c.dir.data(): 0o700}
 	if c.account.other {
-		want[c.dir.path] = 0o711
+		want[string(c.dir)] = 0o711
 	}
 	for path, mode := range want {
 		info, err := os.Stat(path)
@@ -76,7 +76,7 @@ func TestPrivate(t *testing.T) {
 		if info.Mode().Perm() != mode {
 			t.Errorf("%s has mode %v, want %v", path, info.Mode().Perm(), mode)
 		}
-		if uid, _ := owners(info); path != c.dir.path && uid != c.account.uid {
+		if uid, _ := owners(info); path != string(c.dir) && uid != c.account.uid {
 			t.Errorf("%s belongs to %d, want %d", path, uid, c.account.uid)
 		}
 	}
@@ -199,7 +199,7 @@ func TestWithoutCache(t *testing.T) {
 			t.Errorf("%+v: %v", c.timing, err)
 		}
 	}
-	if err := c.dir.remove(); err != nil {
+	if err := c.private.Remove(); err != nil {
 		t.Error(err)
 	}
 }
@@ -254,7 +254,7 @@ func TestSocketFits(t *testing.T) {
 	for n := 1; socketFits(name(n)) == nil; n++ {
 		longest = n
 	}
-	d := directory{path: filepath.Join(name(longest), prefix+"4294967295")}
+	d := directory(filepath.Join(name(longest), prefix+"4294967295"))
 	if got := len(d.socket() + "/.s.PGSQL.5432"); got != maxSocketPath {
 		t.Errorf("a path of %d bytes is the longest, want %d", got, maxSocketPath)
 	}
@@ -370,8 +370,8 @@ func TestKilled(t *testing.T) {
 	if _, err := fmt.Sscan(line, &dir, &pid); err != nil {
 		t.Fatal(err)
 	}
-	d := directory{path: dir}
-	ghost := &Cluster{dir: &d}
+	d := directory(dir)
+	ghost := &Cluster{dir: d}
 	conn, err := pgx.Connect(t.Context(), ghost.DSN())
 	if err != nil {
 		t.Fatal(err)

@@ -47,9 +47,6 @@ func (a account) credential() *syscall.Credential {
 // killGroup kills the leader of a process group with everybody in it.
 func killGroup(leader *os.Process) error { return syscall.Kill(-leader.Pid, syscall.SIGKILL) }
 
-// tryLock locks a file for this process, or fails at once.
-func tryLock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
-
 // owners returns the user and the group that a file belongs to.
 func owners(info fs.FileInfo) (uid, gid int) {
 	stat, ok := info.Sys().(*syscall.Stat_t)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"retrylab/internal/privatedir"
 	"retrylab/internal/vtime"
 )
 
@@ -150,11 +151,11 @@ func (t template) beside(ctx context.Context, f func(work string) error) error {
 		return err
 	}
 	Sweep(ctx, t.cache) // What cannot be swept is not in the way.
-	work, err := newDirectory(t.cache)
+	work, err := privatedir.New(t.cache, prefix)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(work.path), work.remove())
+	return errors.Join(f(work.Path()), work.Remove())
 }
 
 // tally is what was copied.

@@ -22,14 +22,14 @@ type process struct {
 }
 
 // run starts redis-server in its directory. The end of ctx kills it.
-func run(ctx context.Context, group *vtime.Group, binary string, dir *directory) (*process, error) {
+func run(ctx context.Context, group *vtime.Group, binary string, dir directory) (*process, error) {
 	log, err := os.OpenFile(dir.file("log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
 	cmd := exec.CommandContext(ctx, binary, dir.file("redis.conf"))
-	cmd.Dir = dir.path
+	cmd.Dir = string(dir)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = attributes()
 	cmd.Cancel = func() error { return killTree(cmd.Process) }

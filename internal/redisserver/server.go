@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"retrylab/internal/privatedir"
 	"retrylab/internal/vtime"
 )
 
@@ -44,7 +45,8 @@ type Server struct {
 	binary   string
 	parent   string
 	password string
-	dir      *directory
+	private  *privatedir.Dir
+	dir      directory // its path
 	version  string
 
 	life  context.Context // of the process; it ends with Stop or with the context of Start
@@ -72,11 +74,11 @@ func start(ctx context.Context, o Options, password string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := newDirectory(ctx, o.Parent)
+	private, err := newDirectory(ctx, o.Parent)
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for redis-server: %w", err)
 	}
-	s := &Server{binary: binary, parent: o.Parent, password: password, dir: dir}
+	s := &Server{binary: binary, parent: o.Parent, password: password, private: private, dir: directory(private.Path())}
 	s.life, s.end = context.WithCancel(ctx)
 	if err := s.startProcess(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", binary, err), s.Stop())
@@ -105,7 +107,7 @@ func (s *Server) configuration() []byte {
 		{"unixsocketperm", "700"},
 		{"requirepass", s.password},
 		{"masterauth", s.password},
-		{"dir", s.dir.path},
+		{"dir", string(s.dir)},
 		{"save", ""},
 		{"appendonly", "no"},
 		{"daemonize", "no"},
@@ -215,7 +217,7 @@ func (s *Server) Stop() error {
 		s.end() // which also ends a start that is under way
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.stopErr = errors.Join(s.kill(), s.group.Wait(), s.dir.remove())
+		s.stopErr = errors.Join(s.kill(), s.group.Wait(), s.private.Remove())
 	})
 	return s.stopErr
 }

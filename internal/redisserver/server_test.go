@@ -162,7 +162,7 @@ func TestNothingIsKept(t *testing.T) {
 		t.Fatalf("got %v, want %v", err, io.EOF)
 	}
 	<-s.process.exited
-	entries, err := os.ReadDir(s.dir.path)
+	entries, err := os.ReadDir(string(s.dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestNothingIsKept(t *testing.T) {
 	for _, e := range entries {
 		got = append(got, e.Name())
 	}
-	if want := []string{"lock", "log", "redis.conf"}; !slices.Equal(got, want) {
+	if want := []string{"log", "owner", "redis.conf"}; !slices.Equal(got, want) {
 		t.Errorf("there is %q in its directory, want %q", got, want)
 	}
 }
@@ -184,7 +184,7 @@ func TestStop(t *testing.T) {
 			if err := s.Stop(); err != nil {
 				t.Error(err)
 			}
-			if _, err := os.Stat(s.dir.path); !errors.Is(err, os.ErrNotExist) {
+			if _, err := os.Stat(string(s.dir)); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("Stop has returned, and the directory is there: %v", err)
 			}
 		})
@@ -206,7 +206,7 @@ func TestContextEnds(t *testing.T) {
 	cancel()
 	gone(t, s.dir.socket())
 	eventually(t, "the directory is removed", func() bool {
-		_, err := os.Stat(s.dir.path)
+		_, err := os.Stat(string(s.dir))
 		return errors.Is(err, os.ErrNotExist)
 	})
 	if err := s.Stop(); err != nil {
@@ -303,68 +303,6 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
-func TestSweep(t *testing.T) {
-	t.Parallel()
-	dir := parent(t)
-	make := func(name string, files ...string) string {
-		path := filepath.Join(dir, name)
-		if err := os.Mkdir(path, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			if err := os.WriteFile(filepath.Join(path, file), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return path
-	}
-	make(prefix+"dead", "lock", "redis.conf", "s")
-	kept := []string{
-		make(prefix+"alive", "lock"),
-		make(prefix + "without-a-lock"),
-		make("other", "lock"),
-		make(unlocked+"starting", "lock"),
-		filepath.Join(dir, prefix+"link"),
-		filepath.Join(dir, prefix+"file"),
-	}
-	if err := os.Symlink(kept[2], kept[4]); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(kept[5], nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	held, err := os.Open(filepath.Join(kept[0], "lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer held.Close()
-	if err := lock(held); err != nil {
-		t.Fatal(err)
-	}
-
-	d, err := newDirectory(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := append(slices.Clone(kept), d.path)
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("there is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-	if err := d.remove(); err != nil {
-		t.Error(err)
-	}
-	for _, path := range kept {
-		if err := os.RemoveAll(path); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // TestSweepEndsServers is about systems that do not end a server with its lab.
 func TestSweepEndsServers(t *testing.T) {
 	t.Parallel()
@@ -373,7 +311,12 @@ func TestSweepEndsServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.dir.lock.Close(); err != nil { // as if the lab were dead
+	// As if the lab were dead, nobody holds its owner file.
+	owner := s.dir.file("owner")
+	if err := os.Rename(owner, owner+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(owner, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d, err := newDirectory(t.Context(), dir)
@@ -382,10 +325,13 @@ func TestSweepEndsServers(t *testing.T) {
 	}
 	gone(t, s.dir.socket())
 	<-s.process.exited
-	if err := d.remove(); err != nil {
+	if _, err := os.Stat(string(s.dir)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory is still there: %v", err)
+	}
+	if err := d.Remove(); err != nil {
 		t.Error(err)
 	}
-	if err := s.Stop(); !errors.Is(err, os.ErrClosed) { // the lock
+	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
 }

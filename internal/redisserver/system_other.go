@@ -5,7 +5,6 @@ package redisserver
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"runtime"
 	"syscall"
@@ -17,7 +16,3 @@ var supported = fmt.Errorf("a private redis-server does not run on %s: %w", runt
 func attributes() *syscall.SysProcAttr { return nil }
 
 func killTree(p *os.Process) error { return p.Kill() }
-
-func lock(*os.File) error { return supported }
-
-func mine(fs.FileInfo) bool { return false }

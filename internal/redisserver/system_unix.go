@@ -4,7 +4,6 @@ package redisserver
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"syscall"
 )
@@ -21,21 +20,4 @@ func killTree(p *os.Process) error {
 		return os.ErrProcessDone
 	}
 	return err
-}
-
-// lock takes the lock of an open file, or returns an error at once if another process has it. The
-// system gives it back when the process ends, however it ends.
-func lock(f *os.File) error {
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err != syscall.EINTR {
-			return err
-		}
-	}
-}
-
-// mine reports whether a file belongs to this user.
-func mine(info fs.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(stat.Uid) == os.Geteuid()
 }

@@ -7,12 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"retrylab/internal/containers"
 	"retrylab/internal/pgcluster"
+	"retrylab/internal/privatedir"
 	"retrylab/internal/redisserver"
 	"retrylab/slowserver/store"
 	"retrylab/slowserver/store/postgres"
@@ -101,15 +101,17 @@ func named(d *postgres.Database, err error) (store.Database, error) {
 }
 
 func openSQLite() (store.Database, error) {
-	dir, err := os.MkdirTemp("", "retrylab-")
+	const prefix = "retrylab-sqlite-"
+	_, _ = privatedir.Sweep("", prefix, nil) // What cannot be swept is not in the way.
+	dir, err := privatedir.New("", prefix)
 	if err != nil {
 		return nil, fmt.Errorf("make a private directory for the databases: %w", err)
 	}
-	d, err := sqlite.New(dir)
+	d, err := sqlite.New(dir.Path())
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, dir.Remove())
 	}
-	return d, nil
+	return &hosted{Database: d, stop: dir.Remove}, nil
 }
 
 // hosted is a database whose server ends with it.

@@ -62,8 +62,8 @@ type Options struct {
 	RequireAll bool            // what is skipped for want of a store fails the run
 	Bin        string          // directory of the PostgreSQL binaries; empty to look for them
 
-	// Opened is called with the function that removes what the run has made, for whoever must
-	// leave at once.
+	// Opened is called with functions that remove what the run has made, for whoever must leave at
+	// once: one for the run, and one for each database, before it is opened.
 	Opened func(remove func() error)
 	// Progress is called before the first trial and after each.
 	Progress func(done, total int, scenario string)
@@ -84,6 +84,11 @@ type ground struct{ store, chosenBy, redis, redisBy string }
 // Run takes the scenarios through the pipeline. The error is about what was asked for, or about
 // the environment; whatever a trial comes to stands in the document.
 func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Document, error) {
+	over := make(chan struct{})
+	defer close(over)
+	if o.Opened != nil {
+		o.Opened(func() error { return awaitEnd(ctx, over) })
+	}
 	doc := newDocument(list, o)
 	jobs, err := plan(list, o, doc)
 	if err != nil {
@@ -122,6 +127,22 @@ func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Docum
 	return doc, nil
 }
 
+// grace is how long, in real time, whoever leaves at once waits for the run to end in order. What a
+// trial has of its own, such as its redis-server, is removed by the trial alone.
+const grace = 2 * time.Second
+
+// awaitEnd waits for the end of an interrupted run, and not for long.
+func awaitEnd(ctx context.Context, over <-chan struct{}) error {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	select {
+	case <-over:
+		return nil
+	case <-limited.Done():
+		return context.Cause(limited)
+	}
+}
+
 // open opens what the jobs stand on, each database once, and returns a lab for each ground. The
 // function closes them all; it can be called again.
 func open(ctx context.Context, jobs []job, o Options) (map[ground]*engine.Lab, func() error, error) {
@@ -142,13 +163,10 @@ func open(ctx context.Context, jobs []job, o Options) (map[ground]*engine.Lab, f
 		d := databases[g.store]
 		if d == nil {
 			var err error
-			if d, err = storage.Open(ctx, g.store, storage.Options{Jobs: sideBySide(o), Bin: o.Bin}); err != nil {
+			if d, err = openDatabase(ctx, g, o); err != nil {
 				return nil, nil, errors.Join(unavailable(ctx, g, err), closeAll())
 			}
 			databases[g.store] = d
-			if o.Opened != nil {
-				o.Opened(d.Abandon)
-			}
 		}
 		keys, err := storage.OpenKeys(ctx, g.redis)
 		if err != nil {
@@ -160,6 +178,22 @@ func open(ctx context.Context, jobs []job, o Options) (map[ground]*engine.Lab, f
 	return labs, closeAll, nil
 }
 
+// openDatabase opens the database of a ground. Whoever leaves meanwhile waits for it: an interrupt
+// ends the opening, and what it has made by then is removed.
+func openDatabase(ctx context.Context, g ground, o Options) (d store.Database, err error) {
+	over := make(chan struct{})
+	defer close(over)
+	if o.Opened != nil {
+		o.Opened(func() error {
+			if <-over; d == nil {
+				return nil
+			}
+			return d.Abandon()
+		})
+	}
+	return storage.Open(ctx, g.store, storage.Options{Jobs: sideBySide(o), Bin: o.Bin})
+}
+
 // unavailable says that a database could not be had, and what else there is.
 func unavailable(ctx context.Context, g ground, err error) error {
 	if ctx.Err() != nil {
@@ -167,6 +201,7 @@ func unavailable(ctx context.Context, g ground, err error) error {
 	}
 	hint := ""
 	if engine, _ := storage.Engine(g.store); engine == storage.Postgres {
+		asked := strings.Replace(g.store, "postgresql://", "postgres://", 1)
 		var ways []string
 		for _, way := range []struct{ store, what string }{
 			{storage.Postgres, "--store postgres starts one from the binaries on this machine (--postgres-bin DIR says where they are)"},
@@ -174,7 +209,7 @@ func unavailable(ctx context.Context, g ground, err error) error {
 			{storage.Docker, "--store docker starts one in a container"},
 			{storage.SQLite, "--store sqlite needs nothing"},
 		} {
-			if !strings.HasPrefix(g.store, way.store) || way.store == storage.Postgres && g.store != storage.Postgres {
+			if !strings.HasPrefix(asked, way.store) || way.store == storage.Postgres && asked != storage.Postgres {
 				ways = append(ways, way.what)
 			}
 		}
@@ -292,7 +327,7 @@ func groundFor(s *scenarios.Scenario, trials []scenarios.Trial, o Options) (grou
 	case o.Store == "" && o.Named[s.Name]:
 		return ground{store: storage.Postgres, chosenBy: "the scenario needs it"}, nil, nil
 	case o.Store == "":
-		return ground{}, &lab.Skip{Reason: why, Missing: storage.Postgres}, nil
+		return ground{}, &lab.Skip{Reason: why + runsIt, Missing: storage.Postgres}, nil
 	}
 	engine, err := storage.Engine(o.Store)
 	switch {
@@ -302,12 +337,15 @@ func groundFor(s *scenarios.Scenario, trials []scenarios.Trial, o Options) (grou
 		return ground{store: o.Store, chosenBy: o.ChosenBy}, nil, nil
 	case o.Named[s.Name]:
 		return ground{}, nil, &EnvironmentError{
-			Err:  fmt.Errorf("%s cannot be run on %s: %s", s.Name, engine, why),
+			Err:  fmt.Errorf("%s cannot be run on %s, which %s asks for: %s", s.Name, engine, o.ChosenBy, why),
 			Hint: "--store postgres runs it",
 		}
 	}
-	return ground{}, &lab.Skip{Reason: fmt.Sprintf("%s, and this run has %s", why, engine), Missing: storage.Postgres}, nil
+	return ground{}, &lab.Skip{Reason: fmt.Sprintf("%s, and this run has %s%s", why, engine, runsIt), Missing: storage.Postgres}, nil
 }
+
+// runsIt says how what needs PostgreSQL is run.
+const runsIt = "; --store postgres runs it"
 
 // redisFor chooses where a scenario has its keys: where it was asked for, on a server if it was
 // asked for by name and needs one, or inside the lab.

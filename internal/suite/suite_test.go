@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"retrylab/internal/engine"
 	"retrylab/internal/lab"
@@ -245,5 +248,276 @@ func TestNoDirectory(t *testing.T) {
 	var environment *EnvironmentError
 	if !errors.As(err, &environment) || !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("%v (%T), want that the environment lacks the directory", err, err)
+	}
+}
+
+// TestGround chooses what a scenario stands on: what was asked for, else what it needs, else what
+// needs nothing. What is installed has no part in it.
+func TestGround(t *testing.T) {
+	t.Parallel()
+	const needy = "{name: t, needs: [postgres]}"
+	const locked = "{name: t, server: {guard: {kind: same-transaction, lock-timeout: 50ms}}, caller: {key: operation}}"
+	for _, c := range []struct {
+		name, text, store string
+		named             bool
+		want              ground
+		skip, refused     string // parts of the reason
+	}{
+		{name: "nobody cares", text: "{name: t}", want: ground{store: "sqlite", chosenBy: "default"}},
+		{name: "asked for", text: "{name: t}", store: "postgres", want: ground{store: "postgres", chosenBy: "--store"}},
+		{name: "a server", text: "{name: t}", store: "postgres://h/d", want: ground{store: "postgres://h/d", chosenBy: "--store"}},
+		{name: "needed, by name", text: needy, named: true, want: ground{store: "postgres", chosenBy: "the scenario needs it"}},
+		{name: "needed, among others", text: needy, skip: "it needs postgres (it says so); --store postgres runs it"},
+		{name: "needed by a feature, by name", text: locked, named: true, want: ground{store: "postgres", chosenBy: "the scenario needs it"}},
+		{name: "needed by a feature, among others", text: locked, skip: "it needs postgres (a lock-timeout: SQLite has one lock for all rows); --store postgres runs it"},
+		{name: "needed and there", text: needy, store: "docker:postgres:16", want: ground{store: "docker:postgres:16", chosenBy: "--store"}},
+		{name: "not there, by name", text: needy, store: "sqlite", named: true, refused: "t cannot be run on sqlite, which --store asks for: it needs postgres (it says so)"},
+		{name: "not there, among others", text: needy, store: "sqlite", skip: "it needs postgres (it says so), and this run has sqlite; --store postgres runs it"},
+	} {
+		s := file(t, c.text)
+		trials, err := s.Plan(scenarios.Options{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := options()
+		o.Store, o.ChosenBy, o.Named = c.store, "--store", map[string]bool{"t": c.named}
+		got, skip, err := groundFor(s, trials, o)
+		if got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+		switch {
+		case (skip != nil) != (c.skip != ""), skip != nil && (skip.Reason != c.skip || skip.Missing != "postgres"):
+			t.Errorf("%s: skipped with %+v, want %q", c.name, skip, c.skip)
+		case (err != nil) != (c.refused != ""):
+			t.Errorf("%s: refused with %v, want %q", c.name, err, c.refused)
+		case err != nil:
+			var e *EnvironmentError
+			if !errors.As(err, &e) || e.Error() != c.refused || e.Hint != "--store postgres runs it" {
+				t.Errorf("%s: refused with %q (%+v), want %q and a hint", c.name, err, e, c.refused)
+			}
+		}
+	}
+}
+
+// replicated needs a replica of Redis in one of its configurations.
+const replicated = `
+name: t
+caller: {key: operation}
+server: {guard: redis-precheck}
+variants:
+  - {name: alone}
+  - {name: replica, set: {server.faults: [{at: before-guard, do: redis-failover, arrivals: [1]}]}}
+`
+
+// TestPlaceOfKeys chooses where the keys are, and skips the one configuration that cannot be had
+// there.
+func TestPlaceOfKeys(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, redis string
+		named       bool
+		want, by    string
+		skip        string
+	}{
+		{name: "among others", want: "embedded", by: "default", skip: "it needs a redis-server with a replica, and this run has the embedded one (--redis server)"},
+		{name: "by name", named: true, want: "server", by: "the scenario needs it"},
+		{name: "asked for", redis: "server", want: "server", by: "--redis"},
+		{name: "by name, asked for another", named: true, redis: "embedded", want: "embedded", by: "--redis", skip: "it needs a redis-server with a replica, and this run has the embedded one (--redis server)"},
+		{name: "a server of others", named: true, redis: "redis://:geheim@h", want: "redis://:geheim@h", by: "--redis", skip: "it needs a redis-server with a replica, and this run has one at a URL (--redis server)"},
+	} {
+		o := options()
+		o.Redis, o.RedisBy, o.Named, o.Only = c.redis, "--redis", map[string]bool{"t": c.named}, map[string]string{}
+		var doc lab.Document
+		jobs, err := plan([]*scenarios.Scenario{file(t, replicated)}, o, &doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []lab.Skip
+		if c.skip != "" {
+			want = []lab.Skip{{Scenario: "t", ID: "replica", Reason: c.skip, Missing: "server"}}
+		}
+		if diff := cmp.Diff(want, doc.Skipped); diff != "" {
+			t.Errorf("%s: skipped -want +got:\n%s", c.name, diff)
+		}
+		if len(jobs) != 2-len(want) {
+			t.Errorf("%s: %d jobs", c.name, len(jobs))
+		}
+		for _, j := range jobs {
+			if j.ground.redis != c.want || j.ground.redisBy != c.by {
+				t.Errorf("%s: keys in %+v, want in %q, chosen by %q", c.name, j.ground, c.want, c.by)
+			}
+		}
+	}
+}
+
+// TestMissing: what is skipped for want of a store fails the run only where that was asked for, and
+// the report is there in any case.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	const needy = "{name: needy, needs: [postgres]}"
+	for _, c := range []struct {
+		name  string
+		texts []string
+		o     func(*Options)
+		want  int
+	}{
+		{"some", []string{needy, rows("held")}, func(*Options) {}, ExitHeld},
+		{"some, all required", []string{needy, rows("held")}, func(o *Options) { o.RequireAll = true }, ExitEnvironment},
+		{"some, all required, one not held", []string{needy, rows("not-held")}, func(o *Options) { o.RequireAll = true }, ExitEnvironment},
+		{"some, all required, a defect", []string{needy, rows("defect")}, func(o *Options) { o.RequireAll = true }, ExitInternal},
+		{"one not held", []string{needy, rows("not-held")}, func(*Options) {}, ExitNotHeld},
+		{"all", []string{needy}, func(*Options) {}, ExitUsage},
+		{"all, on sqlite", []string{needy}, func(o *Options) { o.Store, o.ChosenBy = "sqlite", "--store" }, ExitUsage},
+		{"all, all required", []string{needy}, func(o *Options) { o.RequireAll = true }, ExitEnvironment},
+		{"a configuration", []string{replicated}, func(*Options) {}, ExitHeld},
+		{"a configuration, all required", []string{replicated}, func(o *Options) { o.RequireAll = true }, ExitEnvironment},
+		{"nothing for want of a store", []string{"{name: u, clocks: [wall]}", rows("held")}, func(o *Options) { o.RequireAll = true }, ExitHeld},
+	} {
+		o := options()
+		o.run = outcome
+		c.o(&o)
+		var list []*scenarios.Scenario
+		for _, text := range c.texts {
+			list = append(list, file(t, text))
+		}
+		doc, err := Run(t.Context(), list, o)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if doc.ExitCode != c.want || len(doc.Skipped) != 1 || doc.Summary.Skipped != 1 {
+			t.Errorf("%s: exit %d, skipped %+v; want exit %d with one skip", c.name, doc.ExitCode, doc.Skipped, c.want)
+		}
+	}
+}
+
+// TestKeysChosenBy says in each result who chose where its keys are.
+func TestKeysChosenBy(t *testing.T) {
+	t.Parallel()
+	o := options()
+	o.run = func(l *engine.Lab, ctx context.Context, t scenarios.Trial) lab.Observation {
+		obs := outcome(l, ctx, t)
+		obs.Keys = lab.Store{Engine: "redis", Version: "7", Mode: "embedded"}
+		return obs
+	}
+	for _, by := range []string{"default", "RETRYLAB_REDIS"} {
+		if by != "default" {
+			o.Redis, o.RedisBy = "embedded", by
+		}
+		doc, err := Run(t.Context(), []*scenarios.Scenario{file(t, rows("held"))}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := &lab.Store{Engine: "redis", Version: "7", Mode: "embedded", ChosenBy: by}
+		if diff := cmp.Diff(want, doc.Results[0].Keys); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		if s := doc.Run.Store; s.Engine != "sqlite" || s.ChosenBy != "default" || s.Version == "" || s.Counting == "" || len(s.Settings) == 0 || doc.Results[0].Store != nil {
+			t.Errorf("the store of the run is %+v, of the result %+v", s, doc.Results[0].Store)
+		}
+	}
+}
+
+// TestRunIDWithoutSecret: which server it was is not in the id, since its password would be too.
+func TestRunIDWithoutSecret(t *testing.T) {
+	t.Parallel()
+	id := func(store string) string {
+		o := options()
+		o.Store = store
+		return newDocument([]*scenarios.Scenario{file(t, "{name: t}")}, o).Run.ID
+	}
+	if a, b := id("postgres://u:one@h/d"), id("postgres://u:two@h/d"); a != b {
+		t.Errorf("two passwords give two ids: %s, %s", a, b)
+	}
+	if a, b := id("sqlite"), id("postgres"); a == b {
+		t.Errorf("two engines give one id: %s", a)
+	}
+}
+
+// TestUnavailable: a database that cannot be had names the other ways, and what was opened before
+// it is removed.
+func TestUnavailable(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	o := options()
+	o.Bin = t.TempDir() // which has no programs
+	o.Named = map[string]bool{"needy": true}
+	var removes []func() error
+	o.Opened = func(remove func() error) { removes = append(removes, remove) }
+	_, err := Run(t.Context(), []*scenarios.Scenario{file(t, "{name: t}"), file(t, "{name: needy, needs: [postgres]}")}, o)
+	var environment *EnvironmentError
+	if !errors.As(err, &environment) || !strings.Contains(err.Error(), o.Bin) {
+		t.Fatalf("%v (%T), want that the environment lacks the programs", err, err)
+	}
+	for _, remove := range removes {
+		if err := remove(); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(removes) != 3 {
+		t.Errorf("there are %d things to remove, want the run's own and two databases", len(removes))
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("it leaves %v (%v)", left, err)
+	}
+
+	ways := map[string]string{
+		"postgres": "--store postgres starts one", "a server": "--store postgres://… uses one", "docker": "--store docker starts one", "sqlite": "--store sqlite needs nothing",
+	}
+	for store, self := range map[string]string{"postgres": "postgres", "postgres://u@h/d": "a server", "postgresql://u@h/d": "a server", "docker": "docker", "docker:postgres:16": "docker"} {
+		var e *EnvironmentError
+		if err := unavailable(t.Context(), ground{store: store}, errors.New("gone")); !errors.As(err, &e) || e.Error() != "gone" {
+			t.Fatalf("%v", err)
+		}
+		for way, text := range ways {
+			if strings.Contains(e.Hint, text) == (way == self) {
+				t.Errorf("%s cannot be had, and the hint is %q", store, e.Hint)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := unavailable(ctx, ground{store: "postgres"}, context.Canceled); errors.As(err, &environment) || !errors.Is(err, context.Canceled) {
+		t.Errorf("an interrupt is taken for a lack: %v", err)
+	}
+}
+
+// TestLeave: whoever leaves in the middle of a run waits until it has ended, and not for ever.
+func TestLeave(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	for _, stuck := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		o := options()
+		var removes []func() error
+		o.Opened = func(remove func() error) { removes = append(removes, remove) }
+		free, left := make(chan struct{}), make(chan struct{})
+		o.run = func(_ *engine.Lab, ctx context.Context, _ scenarios.Trial) lab.Observation {
+			cancel()
+			go func() {
+				defer close(left)
+				for k, remove := range removes {
+					if err := remove(); (err != nil) != (stuck && k == 0) {
+						t.Errorf("stuck %v: %v", stuck, err)
+					}
+				}
+				if found, err := os.ReadDir(tmp); err != nil || len(found) > 0 {
+					t.Errorf("stuck %v: it leaves %v (%v)", stuck, found, err)
+				}
+			}()
+			if stuck {
+				<-free
+			}
+			return lab.Observation{Broken: engine.ErrInterrupted.Error()}
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if doc, err := Run(ctx, []*scenarios.Scenario{file(t, "{name: t}")}, o); err != nil || doc.ExitCode != ExitInterrupted {
+				t.Errorf("stuck %v: %v, %v", stuck, doc, err)
+			}
+		}()
+		<-left
+		close(free)
+		<-ended
 	}
 }

@@ -171,6 +171,13 @@ type Store interface {
 	Close() error
 }
 
+// Fallible is a store whose database can fail in the middle of a trial.
+type Fallible interface {
+	// Lost says how it has failed, in a way that nobody injected: what was seen of the trial then
+	// stands on nothing. It is nil if it has not.
+	Lost() error
+}
+
 // Shareable is a store that other processes can reach while it is open.
 type Shareable interface {
 	Store

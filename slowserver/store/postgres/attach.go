@@ -11,21 +11,27 @@ import (
 )
 
 // address is how another process finds a trial's tables. It holds the connection string, password
-// and all: it goes through a pipe to a process of ours, and nowhere else.
+// and all, and what the environment has added to it: it goes through a pipe to a process of ours,
+// and nowhere else.
 type address struct {
-	DSN     string `json:"dsn"`
-	Private bool   `json:"private"`
-	Schema  string `json:"schema"`
-	Suffix  string `json:"suffix"`
-	Detects bool   `json:"detects"`
-	Limit   int    `json:"limit"`
+	DSN      string `json:"dsn"`
+	Host     string `json:"host"`
+	Port     uint16 `json:"port"`
+	User     string `json:"user"`
+	Password string `json:"password"`
+	Database string `json:"database"`
+	Private  bool   `json:"private"`
+	Schema   string `json:"schema"`
+	Suffix   string `json:"suffix"`
+	Detects  bool   `json:"detects"`
 }
 
 // Address says how another process gets at the store.
 func (s *Store) Address() string {
-	d := s.database
+	d, c := s.database, s.database.config
 	a, _ := json.Marshal(address{
-		DSN: d.options.DSN, Private: d.options.Private, Schema: d.schema, Suffix: s.seat.suffix, Detects: d.detects, Limit: d.limit,
+		DSN: d.options.DSN, Host: c.Host, Port: c.Port, User: c.User, Password: c.Password, Database: c.Database,
+		Private: d.options.Private, Schema: d.schema, Suffix: s.seat.suffix, Detects: d.detects,
 	})
 	return "postgres:" + string(a)
 }
@@ -42,9 +48,8 @@ func Attach(where string, o store.Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Database{
-		config: config, options: options, schema: a.Schema, detects: a.Detects, limit: a.Limit, patience: 20 * time.Second,
-	}
+	config.Host, config.Port, config.User, config.Password, config.Database = a.Host, a.Port, a.User, a.Password, a.Database
+	d := &Database{config: config, options: options, schema: a.Schema, detects: a.Detects, patience: 20 * time.Second}
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
 	if d.monitor, err = d.newMonitor(ctx); err != nil {

@@ -23,6 +23,11 @@ import (
 // Who of several waiters gets a lock is the server's choice. So that it has none, one statement
 // waits in the server for a resource, and those that came later wait for their turn in the
 // bubble, in the order in which they came.
+//
+// A deadlock's victim is who closes the circle of waits, if the server sees all of it: that one's
+// session looks for circles soon, and every other after an hour. A circle that goes through
+// somebody who waits for its turn is found here. That one enters the server, to see whether it has
+// to wait there at all, and is then the victim: its statement is cancelled.
 
 // look is after how long the server is asked about a statement that has not returned. It is real
 // time, and decides nothing: who is asked too early answers that it waits for nobody.
@@ -35,16 +40,23 @@ type call struct {
 	resource string // what it may have to wait for; empty when nothing
 	pin      bool   // its transaction takes its snapshot when it comes, and not when it is let go
 	f        func(ctx context.Context, s *session) error
+	locks    func() bool // whether it has locked the resource, once it has succeeded; nil for never
 
 	wake     chan struct{} // made in the bubble: it may look again
 	blockers []uint32      // whom it waits for in the server
+	soon     bool          // the server looks for a circle soon after it begins to wait
+	first    bool          // it has not waited for its turn, since it closes a circle
 	gaveUp   error         // why its caller does not wait any more
 
 	done chan struct{} // made outside: it has returned
 	err  error
 }
 
-var errLockTimeout = errors.New("lock time-out")
+var (
+	errLockTimeout = errors.New("lock time-out")
+	errCircle      = errors.New("a circle of waits")
+	errNoReturn    = errors.New("the statement did not return")
+)
 
 // perform performs a statement: at once, or when those have ended that it has to wait for. When
 // ctx ends first it is cancelled.
@@ -56,8 +68,14 @@ func (s *Store) perform(ctx context.Context, c *call) error {
 	defer s.turn.Unlock()
 	c.wake = make(chan struct{}, 1)
 	if c.resource != "" && s.holders[c.resource] != c.session.pid {
-		s.queue(ctx, c)
-		defer s.unqueue(c)
+		// Who closes a circle will not get what it wants, and need not wait for its turn to hear it.
+		if c.first = len(s.queues[c.resource]) > 0 && s.closes(c, anywhere); !c.first {
+			s.queue(ctx, c)
+			defer s.unqueue(c)
+		}
+		if s.database.detects && s.closes(c, inServer) {
+			s.lookForCircles(c, true)
+		}
 	}
 	if c.done == nil {
 		s.begin(c)
@@ -66,23 +84,98 @@ func (s *Store) perform(ctx context.Context, c *call) error {
 		s.look(c)
 		switch {
 		case c.over():
-			if c.err != nil {
-				s.ended(c.session.pid) // a transaction that has failed holds nothing
-			} else if c.resource != "" {
-				s.holders[c.resource] = c.session.pid
-			}
+			s.returned(c)
 			return s.result(c)
 		case c.gaveUp != nil:
 			s.cancel(c)
 		case s.foreign(c.blockers):
-			s.waitOutside(c) // for somebody who does not wait for our time
-		case s.breakCircle(c):
+			s.waitOutside(c, s.database.patience) // for somebody who does not wait for our time
+			if !c.over() {
+				s.outside.Do(func() { s.stall(c) })
+			}
+		case s.reaches(c.session.pid, c.blockers, anywhere):
+			s.breakCircle(c)
 		default:
 			s.waiting[c.session.pid] = c
 			s.await(ctx, c)
 			delete(s.waiting, c.session.pid)
 		}
 	}
+}
+
+// returned notes what a statement that has returned holds, and what its transaction does not hold
+// any more.
+func (s *Store) returned(c *call) {
+	switch {
+	case c.err != nil:
+		s.ended(c.session.pid) // a transaction that has failed holds nothing
+		return
+	case c.locks != nil && c.locks():
+		s.holders[c.resource] = c.session.pid
+	}
+	if c.soon {
+		s.lookForCircles(c, false)
+	}
+}
+
+// breakCircle breaks the circle that c has closed.
+func (s *Store) breakCircle(c *call) {
+	t := s.onTheWay(c)
+	switch {
+	case c.soon:
+		s.waitOutside(c, time.Second) // the server does it
+	case t == nil || c.first:
+	default:
+		s.begin(t)
+		if s.look(t); !t.over() {
+			// At once: two that wait in the server for one resource would race for it.
+			t.gaveUp = errCircle
+			s.cancel(t)
+		}
+		t.let()
+		return
+	}
+	if !c.over() {
+		c.gaveUp = errCircle
+	}
+}
+
+// onTheWay returns a call in the circle that c has closed that waits for its turn, nil if there is
+// none.
+func (s *Store) onTheWay(c *call) *call {
+	for _, resource := range slices.Sorted(maps.Keys(s.queues)) {
+		for _, t := range s.queues[resource] {
+			if t.waitsForTurn() && s.reaches(t.session.pid, c.blockers, anywhere) && s.reaches(c.session.pid, s.before(t), anywhere) {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+// waitsForTurn reports whether the statement has not been sent, and will be.
+func (c *call) waitsForTurn() bool { return c.done == nil && c.gaveUp == nil }
+
+// lookForCircles has the server look for a circle soon after the session begins to wait. It is a
+// session's next wait that closes a circle: every other session looks after an hour, so that it
+// finds out, and no other does.
+func (s *Store) lookForCircles(c *call, soon bool) {
+	c.soon = soon
+	s.outside.Do(func() {
+		ctx, cancel := outsideContext()
+		defer cancel()
+		c.session.lookForCircles(ctx, soon) // if that fails, so does what follows
+	})
+}
+
+// lookForCircles is the statement for it.
+func (s *session) lookForCircles(ctx context.Context, soon bool) error {
+	after := "1h"
+	if soon {
+		after = "10ms"
+	}
+	_, err := s.conn.Exec(ctx, "SET LOCAL deadlock_timeout = '"+after+"'")
+	return err
 }
 
 // queue waits until the calls that came before for the same resource have returned.
@@ -96,11 +189,10 @@ func (s *Store) queue(ctx context.Context, c *call) {
 		s.outside.Do(func() {
 			ctx, cancel := outsideContext()
 			defer cancel()
-			_, c.err = c.session.conn.Exec(ctx, "SELECT 1")
+			c.session.conn.Exec(ctx, "SELECT 1") // if that fails, so does what follows
 		})
 	}
 	s.await(ctx, c)
-	delete(s.waiting, c.session.pid) // somebody may have had it enter before its turn
 }
 
 func (s *Store) unqueue(c *call) {
@@ -127,15 +219,21 @@ func (c *call) let() {
 
 // await lets others have their turn until c may go on, or its caller gives up.
 func (s *Store) await(ctx context.Context, c *call) {
+	var err error
 	s.turn.Unlock()
-	defer s.turn.Lock()
+	defer func() {
+		s.turn.Lock()
+		if c.gaveUp == nil { // somebody may have found a circle meanwhile
+			c.gaveUp = err
+		}
+	}()
 	select {
 	case <-c.wake:
 		if s.yield != nil {
-			c.gaveUp = s.yield(ctx, c.id)
+			err = s.yield(ctx, c.id)
 		}
 	case <-ctx.Done():
-		c.gaveUp = context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
 }
 
@@ -144,6 +242,7 @@ func (s *Store) begin(c *call) {
 	s.outside.Do(func() { c.done = make(chan struct{}) })
 	s.outside.Go(func() {
 		defer close(c.done)
+		c.err = errNoReturn // unless it does
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		c.err = c.f(ctx, c.session)
@@ -163,10 +262,14 @@ func (s *Store) look(c *call) {
 				return
 			case <-timer.C:
 			}
-			if c.blockers = s.blockers(c.session.pid); len(c.blockers) > 0 {
-				return
+			var err error
+			if c.blockers, err = s.blockers(c.session.pid); err != nil {
+				s.lose(err)
 			}
-			if time.Now().After(deadline) {
+			switch {
+			case len(c.blockers) > 0:
+				return
+			case err != nil, time.Now().After(deadline):
 				s.stall(c)
 				return
 			}
@@ -185,88 +288,23 @@ func (c *call) over() bool {
 	}
 }
 
-// blockers asks the server who holds a process up. That it cannot be asked is found out by whoever
-// waits for the statement.
-func (s *Store) blockers(pid uint32) []uint32 {
+// blockers asks the server who holds a process up.
+func (s *Store) blockers(pid uint32) ([]uint32, error) {
 	ctx, cancel := outsideContext()
 	defer cancel()
-	pids, err := s.database.monitor.blocking(ctx, pid)
-	if err != nil {
-		return nil
-	}
-	return pids
+	return s.database.monitor.blocking(ctx, pid)
 }
 
-// waitOutside waits for the statement in real time, and gives up when the server does not come to
-// an end with it.
-func (s *Store) waitOutside(c *call) {
+// waitOutside waits in real time until the statement has returned, or for so long.
+func (s *Store) waitOutside(c *call, most time.Duration) {
 	s.outside.Do(func() {
-		timer := time.NewTimer(s.database.patience)
+		timer := time.NewTimer(most)
 		defer timer.Stop()
 		select {
 		case <-c.done:
 		case <-timer.C:
-			s.stall(c)
 		}
 	})
-}
-
-// breakCircle has the server break the circle that c has closed, if it has. It reports whether it
-// was c that failed for it; else c waits on, for what it waited for.
-//
-// Who waits for its turn in the bubble is not seen by the server, so those on the way enter it now,
-// the last of them as the one that closes the circle.
-func (s *Store) breakCircle(c *call) bool {
-	var turns []*call
-	if !s.circle(c.session.pid, c.blockers, &turns) {
-		return false
-	}
-	for i, t := range turns {
-		if i == len(turns)-1 && s.database.detects {
-			s.outside.Do(func() {
-				ctx, cancel := outsideContext()
-				defer cancel()
-				t.session.conn.Exec(ctx, closeCircle) // if that fails, so does what follows
-			})
-		}
-		s.begin(t)
-		s.waiting[t.session.pid] = t
-		if i < len(turns)-1 {
-			s.look(t)
-		}
-	}
-	return s.victim(c) == c
-}
-
-// victim waits until the server has broken a circle, and returns the call whose statement failed
-// for that. It is the one that closed the circle, where the server was told so (see [tx.foresee]);
-// where that is not allowed it may be another, which then has to go on first.
-func (s *Store) victim(c *call) (victim *call) {
-	s.outside.Do(func() {
-		deadline := time.Now().Add(s.database.patience)
-		timer := time.NewTimer(look)
-		defer timer.Stop()
-		for victim == nil {
-			<-timer.C
-			if c.over() && c.err != nil {
-				victim = c
-			}
-			for _, other := range s.waiting {
-				if other.over() && other.err != nil { // who returns without an error has got what the victim held
-					victim = other
-				}
-			}
-			if victim == nil && time.Now().After(deadline) {
-				s.stall(c)
-				victim = c
-			}
-			timer.Reset(look)
-		}
-	})
-	if victim != c {
-		victim.let()
-	}
-	return victim
 }
 
 // stall ends a statement that nothing will end, and notes who waits for whom.
@@ -280,6 +318,10 @@ func (s *Store) stall(c *call) {
 	s.lose(errors.New(what))
 	c.session.hangUp() // its goroutine returns with an error
 	<-c.done
+	// A process of the server that waits for a lock does not notice, and would get it one day.
+	if err := s.database.monitor.terminate(ctx, c.session.pid); err != nil {
+		s.lose(err)
+	}
 }
 
 // cancel has the server give the statement up, and waits until it has. On the virtual clock nobody
@@ -314,6 +356,8 @@ func (s *Store) result(c *call) error {
 	switch {
 	case err == nil:
 		return nil
+	case c.gaveUp == errCircle:
+		return fmt.Errorf("%w (a circle through one that waits for its turn; %s)", store.ErrDeadlock, err)
 	case c.gaveUp == errLockTimeout:
 		return fmt.Errorf("%w (%s)", store.ErrBusy, err)
 	case c.gaveUp != nil:
@@ -341,33 +385,49 @@ func (s *Store) foreign(pids []uint32) bool {
 	return slices.ContainsFunc(pids, func(pid uint32) bool { return s.sessions[pid] == nil })
 }
 
-// circle reports whether those that pid waits for wait for pid, in the end. Those on the way that
-// wait for their turn in the bubble are in no circle that the server can see: they are added to
-// turns, when that is not nil.
-func (s *Store) circle(pid uint32, blockers []uint32, turns *[]*call) bool {
-	return s.walk(pid, blockers, nil, turns)
+// scope says where waits are looked for: in the server alone, or in the bubble too.
+type scope bool
+
+const (
+	inServer scope = false
+	anywhere scope = true
+)
+
+// closes reports whether a call closes a circle if it waits for its resource.
+func (s *Store) closes(c *call, where scope) bool {
+	return s.reaches(c.session.pid, s.before(c), where)
 }
 
-func (s *Store) walk(pid uint32, blockers, seen []uint32, turns *[]*call) bool {
-	for _, b := range blockers {
-		if b == pid {
+// before lists whom a call waits for while it waits for its turn: who holds the resource, and who
+// is the first to get it next.
+func (s *Store) before(c *call) []uint32 {
+	var pids []uint32
+	if holder, held := s.holders[c.resource]; held {
+		pids = append(pids, holder)
+	}
+	if q := s.queues[c.resource]; len(q) > 0 && q[0] != c {
+		pids = append(pids, q[0].session.pid)
+	}
+	return pids
+}
+
+// reaches reports whether any of some processes waits for the process with pid, in the end.
+func (s *Store) reaches(pid uint32, from []uint32, where scope) bool {
+	seen := map[uint32]bool{}
+	for len(from) > 0 {
+		p := from[0]
+		from = from[1:]
+		if p == pid {
 			return true
 		}
-		if slices.Contains(seen, b) {
+		if seen[p] {
 			continue
 		}
-		next, turn := []uint32(nil), s.inTurn(b)
-		switch other := s.waiting[b]; {
-		case other != nil:
-			next, turn = other.blockers, nil
-		case turn != nil:
-			next = []uint32{s.holders[turn.resource]}
-		}
-		if s.walk(pid, next, append(seen, b), turns) {
-			if turn != nil && turns != nil {
-				*turns = append(*turns, turn)
-			}
-			return true
+		seen[p] = true
+		if c := s.waiting[p]; c != nil {
+			from = append(from, c.blockers...)
+		} else if c := s.inTurn(p); c != nil && where == anywhere {
+			from = append(from, s.before(c)...)
 		}
 	}
 	return false
@@ -378,7 +438,7 @@ func (s *Store) walk(pid uint32, blockers, seen []uint32, turns *[]*call) bool {
 func (s *Store) inTurn(pid uint32) *call {
 	for _, q := range s.queues {
 		for _, c := range q {
-			if c.session.pid == pid && c.done == nil {
+			if c.session.pid == pid && c.waitsForTurn() {
 				return c
 			}
 		}
@@ -396,24 +456,6 @@ func (s *Store) inRealTime(ctx context.Context, c *call) error {
 		s.cancel(c)
 	}
 	return s.result(c)
-}
-
-// closes reports whether the process with pid closes a circle that the server sees if it waits for
-// a resource. On the wall clock it reports whether that can be: whether somebody waits for it.
-func (s *Store) closes(pid uint32, resource string) (circle bool) {
-	if s.virtual {
-		s.turn.Lock()
-		defer s.turn.Unlock()
-		holder, held := s.holders[resource]
-		var turns []*call
-		return held && s.circle(pid, []uint32{holder}, &turns) && len(turns) == 0
-	}
-	s.outside.Do(func() {
-		ctx, cancel := outsideContext()
-		defer cancel()
-		circle, _ = s.database.monitor.holdsUp(ctx, pid)
-	})
-	return circle
 }
 
 // outsideContext bounds in real time what is asked of the server beside the trials' statements.

@@ -12,16 +12,35 @@ import (
 // monitor is a connection beside those of the trials, to ask the server about them and to have it
 // end what they do.
 type monitor struct {
-	mu   sync.Mutex
-	conn *pgx.Conn
+	database *Database
+	mu       sync.Mutex
+	conn     *pgx.Conn
 }
 
 func (d *Database) newMonitor(ctx context.Context) (*monitor, error) {
-	conn, err := pgx.ConnectConfig(ctx, d.config)
+	m := &monitor{database: d}
+	return m, m.connect(ctx)
+}
+
+func (m *monitor) connect(ctx context.Context) error {
+	conn, err := pgx.ConnectConfig(ctx, m.database.config)
 	if err != nil {
-		return nil, d.environment("connect", err)
+		return m.database.environment("connect", err)
 	}
-	return &monitor{conn: conn}, nil
+	if err := endless(ctx, conn); err != nil {
+		conn.Close(ctx)
+		return m.database.environment("set up a connection", err)
+	}
+	m.conn = conn
+	return nil
+}
+
+// again connects anew after a connection was lost. What was held by it is lost.
+func (m *monitor) again(ctx context.Context) error {
+	if !m.conn.IsClosed() {
+		return nil
+	}
+	return m.connect(ctx)
 }
 
 func (m *monitor) close() {
@@ -29,7 +48,9 @@ func (m *monitor) close() {
 	defer cancel()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.conn.Close(ctx)
+	if m.conn != nil {
+		m.conn.Close(ctx)
+	}
 }
 
 // result is a row that has been read whole, so that the connection is free again.
@@ -48,12 +69,18 @@ func (m *monitor) row(ctx context.Context, query string, args ...any) result {
 func (r result) Scan(dest ...any) error {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
+	if err := r.m.again(r.ctx); err != nil {
+		return err
+	}
 	return r.m.conn.QueryRow(r.ctx, r.query, r.args...).Scan(dest...)
 }
 
 func (m *monitor) exec(ctx context.Context, query string, args ...any) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.again(ctx); err != nil {
+		return err
+	}
 	_, err := m.conn.Exec(ctx, query, args...)
 	return err
 }
@@ -114,7 +141,7 @@ func (m *monitor) waits(ctx context.Context) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	rows, err := m.conn.Query(ctx, `SELECT format('%s (%s) waits for %s', pid, left(query, 60), array_to_string(pg_blocking_pids(pid), ', '))
-		FROM pg_stat_activity WHERE application_name = 'retrylab' AND cardinality(pg_blocking_pids(pid)) > 0 ORDER BY pid`)
+		FROM pg_stat_activity WHERE application_name = '`+application+`' AND cardinality(pg_blocking_pids(pid)) > 0 ORDER BY pid`)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,9 +34,13 @@ const oldest = 13
 // Bounds of what a run asks of a server.
 const (
 	connectTimeout = 10 * time.Second // for one connection
-	perTrial       = 40               // connections that a trial may have, beyond which its requests wait for one
-	fewest         = 14               // connections without which twelve requests at once are not at once
+	perTrial       = 30               // connections of a trial's service, beyond which its requests wait for one
+	beside         = 6                // connections that a run has beside those: to look, to count, to keep its schema
+	asks           = 4                // of these, to count and to look outside transactions, for each trial
 )
+
+// application is what the run's sessions are called on the server.
+const application = "retrylab"
 
 // Options say where the database is.
 type Options struct {
@@ -58,7 +63,6 @@ type Database struct {
 	outside *vtime.Outside
 	info    lab.Store
 	detects bool // deadlock_timeout may be set
-	limit   int  // connections of a trial
 	// patience is how long, in real time, a statement may take that waits for nobody of the trial.
 	patience time.Duration
 	seats    chan struct{} // one for each seat that is taken
@@ -68,6 +72,7 @@ type Database struct {
 
 	mu   sync.Mutex
 	idle []*session
+	pids []int32 // of every session there ever was
 	free []*tableSet
 	made int // seats
 }
@@ -94,7 +99,7 @@ func parse(o Options) (*pgx.ConnConfig, error) {
 		config.RuntimeParams = map[string]string{}
 		config.Password = ""
 	}
-	config.RuntimeParams["application_name"] = "retrylab"
+	config.RuntimeParams["application_name"] = application
 	if config.ConnectTimeout == 0 || config.ConnectTimeout > connectTimeout {
 		config.ConnectTimeout = connectTimeout
 	}
@@ -129,23 +134,35 @@ func (d *Database) examine(ctx context.Context) error {
 	if err := unfit(d.where(), number, version, readOnly == "on", recovering); err != nil {
 		return err
 	}
+	var pid int32
+	if err := d.monitor.row(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil || uint32(pid) != d.monitor.conn.PgConn().PID() {
+		return fmt.Errorf("%s is behind a pooler, which gives a statement to whatever connection is free: name the server itself", d.where())
+	}
 	if _, err := d.monitor.blocking(ctx, 0); err != nil {
 		return fmt.Errorf("%s has no pg_blocking_pids, without which nobody knows who waits for a lock: %w", d.where(), err)
 	}
 	d.detects = d.monitor.exec(ctx, "SET deadlock_timeout = '1h'") == nil
-	err = d.monitor.row(ctx, `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-		- (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend')`).Scan(&free)
-	if err != nil {
+	if err := d.monitor.row(ctx, freeSQL).Scan(&free); err != nil {
 		return d.environment("ask the server how many connections it has left", err)
 	}
-	jobs := max(1, d.options.Jobs)
-	d.limit = min(perTrial, free)
-	if d.limit < fewest {
-		return fmt.Errorf("%s has %d connections left, and a trial needs %d: raise max_connections, or close others", d.where(), free, fewest)
+	need := perTrial + asks
+	if free < need+beside {
+		return fmt.Errorf("%s has %d connections left, and a run needs %d: raise the limit of the server, the database or the role, or close others",
+			d.where(), free, need+beside)
 	}
-	d.seats = make(chan struct{}, min(jobs, free/d.limit))
+	d.seats = make(chan struct{}, min(max(1, d.options.Jobs), (free-beside)/need))
 	return d.readInfo(ctx)
 }
+
+// freeSQL counts the connections that this role can still open to this database. What others do is
+// hidden from an ordinary role but for its number.
+const freeSQL = `SELECT least(
+	current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+		- (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type IS NULL OR backend_type = 'client backend'),
+	(SELECT nullif(datconnlimit, -1) - (SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database())
+		FROM pg_database WHERE datname = current_database()),
+	(SELECT nullif(rolconnlimit, -1) - (SELECT count(*)::int FROM pg_stat_activity WHERE usename = current_user)
+		FROM pg_roles WHERE rolname = current_user))`
 
 // unfit says why a server cannot hold orders, or nil.
 func unfit(where string, number int, version string, readOnly, recovering bool) error {
@@ -184,9 +201,9 @@ func (d *Database) readInfo(ctx context.Context) error {
 	}
 	info.Version, _, _ = strings.Cut(info.Settings["server_version"], " ")
 	delete(info.Settings, "server_version")
-	info.Settings["deadlock victim"] = "who closes the circle"
+	info.Settings["deadlocks"] = "found by the server"
 	if !d.detects {
-		info.Settings["deadlock victim"] = "the server's choice: this role may not set deadlock_timeout"
+		info.Settings["deadlocks"] = "found by the lab on the virtual clock: this role may not set deadlock_timeout"
 	}
 	d.info = info
 	return nil
@@ -225,10 +242,14 @@ func (d *Database) Abandon() error {
 	if d.schema == "" || d.kept() {
 		return nil
 	}
+	d.mu.Lock()
+	mine := slices.Clone(d.pids)
+	d.mu.Unlock()
 	ctx, cancel := outsideContext()
 	defer cancel()
-	err := d.sweeper.exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_class ON pg_class.oid = relation"+
-		" JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = $1 AND pid <> pg_backend_pid()", d.schema)
+	// A number may have been given to somebody else since.
+	err := d.sweeper.exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"+
+		" WHERE pid = ANY ($1) AND usename = current_user AND application_name = '"+application+"'", mine)
 	return errors.Join(err, d.dropSchema())
 }
 
@@ -254,10 +275,12 @@ type session struct {
 	pid  uint32
 	wire *wire
 	of   string // the request whose transaction it serves
+
+	since time.Time // when it was last given back
 }
 
-// connect makes a session. Settings that the server, the database or the role may have are put
-// back to what PostgreSQL ships: a limit of the server's would strike in real time.
+// connect makes a session, with settings as PostgreSQL ships them, whatever the server, the database
+// or the role has instead.
 func (d *Database) connect(ctx context.Context) (*session, error) {
 	s := &session{}
 	config := d.config.Copy()
@@ -270,16 +293,27 @@ func (d *Database) connect(ctx context.Context) (*session, error) {
 		return nil, d.environment("connect", err)
 	}
 	s.pid = s.conn.PgConn().PID()
-	settings := "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0;" +
-		" SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'"
+	settings := "SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'"
 	if d.detects {
 		settings += "; SET deadlock_timeout = '1h'"
 	}
-	if _, err := s.conn.Exec(ctx, settings); err != nil {
+	_, err = s.conn.Exec(ctx, settings)
+	if err = errors.Join(err, endless(ctx, s.conn)); err != nil {
 		s.close()
 		return nil, d.environment("set up a connection", err)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pids = append(d.pids, int32(s.pid))
 	return s, nil
+}
+
+// endless takes away the time limits that the server, the database or the role may have set for a
+// connection: they would strike in real time. Which there are depends on the version.
+func endless(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout',
+		'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')`)
+	return err
 }
 
 // hangUp breaks the connection: a goroutine that waits for a reply gets an error.
@@ -299,17 +333,24 @@ func (s *session) close() {
 
 // acquire returns a session that nobody uses. It is called outside.
 func (d *Database) acquire() (*session, error) {
-	d.mu.Lock()
-	if n := len(d.idle); n > 0 {
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	for {
+		d.mu.Lock()
+		n := len(d.idle)
+		if n == 0 {
+			d.mu.Unlock()
+			return d.connect(ctx)
+		}
 		s := d.idle[n-1]
 		d.idle = d.idle[:n-1]
 		d.mu.Unlock()
-		return s, nil
+		// A server that was started anew while nobody asked it anything has ended it.
+		if time.Since(s.since) < time.Second || s.conn.Ping(ctx) == nil {
+			return s, nil
+		}
+		s.close()
 	}
-	d.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
-	defer cancel()
-	return d.connect(ctx)
 }
 
 // release gives a session back that is in no transaction.
@@ -318,6 +359,7 @@ func (d *Database) release(s *session) {
 		s.close()
 		return
 	}
+	s.since = time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.idle = append(d.idle, s)

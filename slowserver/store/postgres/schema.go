@@ -36,8 +36,10 @@ func (d *Database) makeSchema(ctx context.Context) error {
 		return d.environment("name a schema", err)
 	}
 	name := pgx.Identifier{d.schema}.Sanitize()
+	if err := d.sweeper.exec(ctx, "SELECT pg_advisory_lock($1::int, hashtext($2))", lockClass, d.schema); err != nil {
+		return d.environment("lock a schema", err)
+	}
 	for _, query := range []string{
-		fmt.Sprintf("SELECT pg_advisory_lock(%d, hashtext('%s'))", lockClass, d.schema),
 		"CREATE SCHEMA " + name,
 		fmt.Sprintf("COMMENT ON SCHEMA %s IS '%s'", name, madeBy),
 	} {
@@ -86,11 +88,20 @@ func (d *Database) sweep(ctx context.Context) error {
 
 // shareSchema makes a schema that several processes share, with its tables, unless one of them has.
 func (d *Database) shareSchema(ctx context.Context) error {
-	tables := tablesIn(d.schema, "")
-	query := fmt.Sprintf(`BEGIN; SELECT pg_advisory_xact_lock(%d, hashtext('%s')); CREATE SCHEMA IF NOT EXISTS %s; %s; COMMIT`,
-		lockClass, d.schema, pgx.Identifier{d.schema}.Sanitize(), strings.ReplaceAll(tables.create, "CREATE ", "CREATE IF NOT EXISTS "))
-	query = strings.NewReplacer("CREATE IF NOT EXISTS TABLE", "CREATE TABLE IF NOT EXISTS", "CREATE IF NOT EXISTS INDEX", "CREATE INDEX IF NOT EXISTS").Replace(query)
-	if err := d.sweeper.exec(ctx, query); err != nil {
+	d.sweeper.mu.Lock()
+	defer d.sweeper.mu.Unlock()
+	err := pgx.BeginFunc(ctx, d.sweeper.conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1::int, hashtext($2))", lockClass, d.schema); err != nil {
+			return err
+		}
+		var there bool
+		if err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", pgx.Identifier{d.schema, "orders"}.Sanitize()).Scan(&there); err != nil || there {
+			return err
+		}
+		_, err := tx.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{d.schema}.Sanitize()+"; "+tablesIn(d.schema, "").create)
+		return err
+	})
+	if err != nil {
 		return d.environment("create the schema "+d.schema, err)
 	}
 	return nil
@@ -116,12 +127,12 @@ func (d *Database) kept() bool { return d.options.Schema != "" || d.options.Priv
 
 // tables are the statements over the tables of one seat.
 type tables struct {
-	create, clear, shrink                   string
-	claim, takeOver, insert, read           string
-	finish, release                         string
-	order, placed, touch                    string
-	count, effects                          string
-	ordersName, idempotencyName, sharedName string
+	create, clear, shrink         string
+	claim, takeOver, insert, read string
+	finish, release               string
+	order, placed, touch          string
+	count, effects                string
+	idempotencyName, sharedName   string
 }
 
 // plain are the statements as a report shows them: without the names of a run's own.
@@ -138,7 +149,7 @@ func tablesIn(schema, suffix string) tables {
 	orders, keys, shared := name("orders"), name("idempotency"), name("shared")
 	in := strings.NewReplacer("{orders}", orders, "{keys}", keys, "{shared}", shared).Replace
 	return tables{
-		ordersName: orders, idempotencyName: keys, sharedName: shared,
+		idempotencyName: keys, sharedName: shared,
 		create: in(`CREATE TABLE {orders} (
 			id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 			operation text NOT NULL,

@@ -90,7 +90,8 @@ func (st *tableSet) open(o store.Options) *Store {
 	return &Store{
 		seat: st, database: st.database, outside: st.database.outside, tables: st.tables,
 		clock: o.Clock, yield: o.Yield, virtual: o.Clock != nil && o.Clock.Virtual(),
-		slots:    make(chan struct{}, st.database.limit),
+		slots:    make(chan struct{}, perTrial),
+		asking:   make(chan struct{}, asks),
 		sessions: map[uint32]*session{},
 		queues:   map[string][]*call{},
 		waiting:  map[uint32]*call{},
@@ -127,6 +128,7 @@ type Store struct {
 	virtual  bool
 	attached bool          // to what another process has made: the database is this store's alone
 	slots    chan struct{} // one for each connection of the service's pool
+	asking   chan struct{} // one for each connection beside it
 
 	// Of calls on the virtual clock, guarded by turn, which is held while a statement is under way.
 	turn    sync.Mutex
@@ -282,7 +284,7 @@ func (s *Store) Begin(ctx context.Context, id string, o store.TxOptions) (store.
 	}
 	session.of = id
 	t := &tx{store: s, session: session, id: id, options: o, pin: o.Isolation == store.RepeatableRead || o.Isolation == store.Serializable}
-	if err := t.exec(ctx, "", "BEGIN ISOLATION LEVEL "+level); err != nil {
+	if err := t.exec(ctx, "BEGIN ISOLATION LEVEL "+level); err != nil {
 		t.leave()
 		return nil, fmt.Errorf("begin: %w", err)
 	}
@@ -291,6 +293,8 @@ func (s *Store) Begin(ctx context.Context, id string, o store.TxOptions) (store.
 
 // ask performs a statement outside any transaction.
 func (s *Store) ask(what string, f func(ctx context.Context, c *pgx.Conn) error) error {
+	s.asking <- struct{}{}
+	defer func() { <-s.asking }()
 	mine, err := s.take()
 	if err != nil {
 		return err
@@ -330,7 +334,7 @@ func (s *Store) Count(_ context.Context, operation string) (n int, err error) {
 	return n, err
 }
 
-// Effects reads all orders. It fails where the database has failed the trial before.
+// Effects reads all orders.
 func (s *Store) Effects(context.Context) (out []lab.Effect, err error) {
 	err = s.ask("read orders", func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, s.tables.effects)
@@ -346,10 +350,15 @@ func (s *Store) Effects(context.Context) (out []lab.Effect, err error) {
 		})
 		return err
 	})
+	s.seat.rows = int64(len(out))
+	return out, err
+}
+
+// Lost says how the database has failed the trial, in a way that nobody injected; nil if it has not.
+func (s *Store) Lost() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seat.rows = int64(len(out))
-	return out, errors.Join(err, s.lost)
+	return s.lost
 }
 
 // ID returns the number that the server gives a transaction which writes.
@@ -358,7 +367,7 @@ func (s *Store) ID(ctx context.Context, of store.Tx) (id string, err error) {
 	if !ok {
 		return "", fmt.Errorf("ask for the number of a %T: %w", of, store.ErrUnsupported)
 	}
-	err = t.query(ctx, "ask for the transaction's number", "", func(ctx context.Context, c *pgx.Conn) error {
+	err = t.query(ctx, "ask for the transaction's number", "", nil, func(ctx context.Context, c *pgx.Conn) error {
 		return c.QueryRow(ctx, "SELECT pg_current_xact_id()::text").Scan(&id)
 	})
 	return id, err

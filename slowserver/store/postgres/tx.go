@@ -11,10 +11,6 @@ import (
 	"retrylab/slowserver/store"
 )
 
-// closeCircle prepares a session whose next wait closes a circle: it finds out, and no other does,
-// since every other session looks after an hour.
-const closeCircle = "SET LOCAL deadlock_timeout = '10ms'"
-
 // tx is a transaction on a session of its own.
 type tx struct {
 	store   *Store
@@ -25,49 +21,48 @@ type tx struct {
 
 	mu    sync.Mutex // between its owner and the timer of its idleness
 	ended bool
-	held  string      // the last resource it may hold
+	holds bool        // it may have locked something
 	idle  func() bool // stops the timer of its idleness
 	work  int         // statements so far: a timer that fires late knows that it is late
 	gone  bool        // ended by the server
 	cut   store.Cut
 }
 
-// exec performs a statement without a result.
-func (t *tx) exec(ctx context.Context, resource, query string, args ...any) error {
-	return t.query(ctx, "", resource, func(ctx context.Context, c *pgx.Conn) error {
-		_, err := c.Exec(ctx, query, args...)
+// exec performs a statement without a result, which waits for nobody.
+func (t *tx) exec(ctx context.Context, query string) error {
+	return t.query(ctx, "", "", nil, func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, query)
 		return err
 	})
 }
 
-// query performs a statement of the transaction. resource is what it may have to wait for.
-func (t *tx) query(ctx context.Context, what, resource string, f func(ctx context.Context, c *pgx.Conn) error) error {
+// query performs a statement of the transaction. resource is what it may have to wait for, and
+// locks says, once it has succeeded, whether it holds that now.
+func (t *tx) query(ctx context.Context, what, resource string, locks func() bool, f func(ctx context.Context, c *pgx.Conn) error) error {
 	t.mu.Lock()
 	if t.ended {
 		t.mu.Unlock()
 		return errors.New("the transaction has ended")
 	}
 	t.busy()
-	pin := t.pin && resource != ""
+	pin, holds := t.pin && resource != "", t.holds
 	if what != "" {
 		t.pin = false
 	}
-	held := t.held
-	if resource != "" {
-		t.held = resource
-	}
+	t.holds = t.holds || resource != ""
 	t.mu.Unlock()
 	defer t.rest()
-	if err := t.foresee(held, resource); err != nil {
-		return err
-	}
-	if t.options.LockTimeout > 0 && resource != "" && t.store.clock != nil {
+	s := t.store
+	if s.clock != nil && t.options.LockTimeout > 0 && resource != "" {
 		var cancel context.CancelFunc
-		ctx, cancel = t.store.clock.WithTimeout(ctx, t.options.LockTimeout, errLockTimeout)
+		ctx, cancel = s.clock.WithTimeout(ctx, t.options.LockTimeout, errLockTimeout)
 		defer cancel()
 	}
-	err := t.store.perform(ctx, &call{
-		id: t.id, session: t.session, resource: resource, pin: pin,
+	if !s.virtual && holds && resource != "" {
+		s.foresee(t.session)
+	}
+	err := s.perform(ctx, &call{
+		id: t.id, session: t.session, resource: resource, pin: pin, locks: locks,
 		f: func(ctx context.Context, s *session) error { return f(ctx, s.conn) },
 	})
 	if err != nil && what != "" {
@@ -76,16 +71,19 @@ func (t *tx) query(ctx context.Context, what, resource string, f func(ctx contex
 	return err
 }
 
-// foresee prepares the session for a wait that closes a circle. Who closes it is then the victim,
-// on every run.
-func (t *tx) foresee(held, resource string) error {
-	if resource == "" || held == "" || held == resource || !t.store.database.detects || !t.store.closes(t.session.pid, resource) {
-		return nil
+// foresee prepares a session for a wait that may close a circle, on the wall clock: that can only
+// be if somebody waits for it already. On the virtual clock it is known, and [Store.perform] does it.
+func (s *Store) foresee(session *session) {
+	if !s.database.detects {
+		return
 	}
-	return t.store.perform(context.Background(), &call{id: t.id, session: t.session, f: func(ctx context.Context, s *session) error {
-		_, err := s.conn.Exec(ctx, closeCircle)
-		return err
-	}})
+	s.outside.Do(func() {
+		ctx, cancel := outsideContext()
+		defer cancel()
+		if held, err := s.database.monitor.holdsUp(ctx, session.pid); err == nil {
+			session.lookForCircles(ctx, held) // if that fails, so does what follows
+		}
+	})
 }
 
 // busy stops the timer of the transaction's idleness.
@@ -123,6 +121,9 @@ func (t *tx) terminate(work int) {
 	t.store.end(t.session.pid, func(ctx context.Context) error {
 		return t.store.database.monitor.terminate(ctx, t.session.pid)
 	})
+	if t.cut == store.Partition {
+		t.leave() // its owner does not come back to it
+	}
 }
 
 // end has the server end a session by f, and wakes who waited for it.
@@ -146,7 +147,7 @@ func (t *tx) Claim(ctx context.Context, key string, c store.Claim) (fence int64,
 	if c.Lease > 0 {
 		query, args = t.store.tables.takeOver, append(args, c.Now.Microseconds())
 	}
-	err = t.query(ctx, "claim key", "key "+key, func(ctx context.Context, conn *pgx.Conn) error {
+	err = t.query(ctx, "claim key", "key "+key, func() bool { return fence != 0 || c.Lease > 0 }, func(ctx context.Context, conn *pgx.Conn) error {
 		err := conn.QueryRow(ctx, query, args...).Scan(&fence)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
@@ -155,6 +156,8 @@ func (t *tx) Claim(ctx context.Context, key string, c store.Claim) (fence int64,
 	})
 	return fence, err
 }
+
+func always() bool { return true }
 
 // lease is the end of a claim, NULL for one without.
 func lease(c store.Claim) *int64 {
@@ -166,7 +169,7 @@ func lease(c store.Claim) *int64 {
 }
 
 func (t *tx) Insert(ctx context.Context, key string, c store.Claim) error {
-	return t.query(ctx, "insert key", "key "+key, func(ctx context.Context, conn *pgx.Conn) error {
+	return t.query(ctx, "insert key", "key "+key, always, func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, t.store.tables.insert, key, c.Hash, c.Owner, lease(c))
 		return err
 	})
@@ -174,7 +177,7 @@ func (t *tx) Insert(ctx context.Context, key string, c store.Claim) error {
 
 // TryLock asks for an advisory lock, which knows nothing of rows and is refused at once.
 func (t *tx) TryLock(ctx context.Context, key string) (got bool, err error) {
-	err = t.query(ctx, "lock key", "", func(ctx context.Context, conn *pgx.Conn) error {
+	err = t.query(ctx, "lock key", "", nil, func(ctx context.Context, conn *pgx.Conn) error {
 		// The tables' own name keeps trials apart that use one key at the same time.
 		return conn.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))", t.store.tables.idempotencyName+" "+key).Scan(&got)
 	})
@@ -182,7 +185,7 @@ func (t *tx) TryLock(ctx context.Context, key string) (got bool, err error) {
 }
 
 func (t *tx) Read(ctx context.Context, key string) (r store.Record, found bool, err error) {
-	err = t.query(ctx, "read key", "", func(ctx context.Context, conn *pgx.Conn) error {
+	err = t.query(ctx, "read key", "", nil, func(ctx context.Context, conn *pgx.Conn) error {
 		r, found, err = t.store.tables.readRecord(ctx, conn, key)
 		return err
 	})
@@ -204,7 +207,7 @@ func (t *tx) Touch(ctx context.Context, row string) error {
 
 // change performs a statement and reports whether it changed anything.
 func (t *tx) change(ctx context.Context, what, resource, query string, args ...any) (changed bool, err error) {
-	err = t.query(ctx, what, resource, func(ctx context.Context, conn *pgx.Conn) error {
+	err = t.query(ctx, what, resource, func() bool { return changed }, func(ctx context.Context, conn *pgx.Conn) error {
 		tag, err := conn.Exec(ctx, query, args...)
 		changed = tag.RowsAffected() > 0
 		return err
@@ -213,14 +216,14 @@ func (t *tx) change(ctx context.Context, what, resource, query string, args ...a
 }
 
 func (t *tx) Order(ctx context.Context, o store.Order) (id int64, err error) {
-	err = t.query(ctx, "insert order", "", func(ctx context.Context, conn *pgx.Conn) error {
+	err = t.query(ctx, "insert order", "", nil, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, t.store.tables.order, o.Operation, o.Send, o.Node, o.Key, o.Amount, o.Created.Microseconds()).Scan(&id)
 	})
 	return id, err
 }
 
 func (t *tx) Placed(ctx context.Context, key string) (number int64, found bool, err error) {
-	err = t.query(ctx, "look for an order", "", func(ctx context.Context, conn *pgx.Conn) error {
+	err = t.query(ctx, "look for an order", "", nil, func(ctx context.Context, conn *pgx.Conn) error {
 		err := conn.QueryRow(ctx, t.store.tables.placed, key).Scan(&number)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
@@ -249,7 +252,7 @@ var errRolledBack = fmt.Errorf("%w: the commit was a rollback", store.ErrAborted
 // Commit makes the transaction durable.
 func (t *tx) Commit() error {
 	rolledBack := false
-	err := t.query(context.Background(), "commit", "", func(ctx context.Context, conn *pgx.Conn) error {
+	err := t.query(context.Background(), "commit", "", nil, func(ctx context.Context, conn *pgx.Conn) error {
 		tag, err := conn.Exec(ctx, "COMMIT")
 		rolledBack = err == nil && tag.String() == "ROLLBACK"
 		return err
@@ -283,7 +286,7 @@ func (t *tx) Rollback() error {
 		t.finish()
 		return nil // by the server
 	}
-	err := t.exec(context.Background(), "", "ROLLBACK")
+	err := t.exec(context.Background(), "ROLLBACK")
 	t.finish()
 	if errors.Is(err, store.ErrLost) && t.session.wire.injured() {
 		return nil // by the server

@@ -66,7 +66,7 @@ func (p *plot) note(format string, args ...any) {
 
 // wait lets scenario time pass.
 func (p *plot) wait(d time.Duration) {
-	if err := p.clock.Sleep(p.Context(), d); err != nil {
+	if err := p.clock.Sleep(context.Background(), d); err != nil {
 		p.Error(err)
 	}
 }
@@ -472,7 +472,7 @@ func TestStall(t *testing.T) {
 		}
 		p.at(0, "A", none, func(a *actor) { a.claim("k"); a.rollback() })
 		p.all.Wait()
-		_, effects = p.store.Effects(context.Background())
+		effects = s.Lost()
 	})
 	if len(journal) == 0 || !strings.HasPrefix(journal[0], "0s: A claims k: "+store.ErrLost.Error()) {
 		t.Errorf("%q: want a claim that is lost", journal)
