@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"retrylab/caller/policy"
 	"retrylab/scenarios"
+	"retrylab/slowserver/fault"
 )
 
 func (a *app) describeCommand() *cobra.Command {
@@ -97,14 +99,14 @@ func (a *app) describe(s *scenarios.Scenario, base scenarios.Trial) error {
 
 // chain is the configuration that the file begins with, machine by machine.
 func chain(t scenarios.Trial) string {
-	p := t.Setup
-	parts := []string{machine(p.Caller.Name, p.Caller.Method, layers(t.Layers), limits(p.Caller.Timeouts), keyed(p.Caller.Key))}
+	p, nothing := t.Setup, unsaid()
+	parts := []string{machine(p.Caller.Name, traffic(p), p.Caller.Method, layers(t.Layers, p.Caller.Layers), limits(p.Caller.Timeouts), keyed(p.Caller.Key))}
 	for i, h := range p.Hops {
 		strip := ""
 		if h.StripKey {
 			strip = "drops the key"
 		}
-		parts = append(parts, machine(h.Name, layers(t.HopLayers[i]), limits(h.Timeouts), strip))
+		parts = append(parts, machine(h.Name, layers(t.HopLayers[i], h.Layers), limits(h.Timeouts), strip))
 	}
 	name := p.Server.Name
 	if p.Server.Replicas > 1 {
@@ -112,13 +114,14 @@ func chain(t scenarios.Trial) string {
 	}
 	guard := ""
 	if p.Server.Guard.Kind != "" {
-		guard = "guard " + p.Server.Guard.Kind
+		guard = machine("guard "+p.Server.Guard.Kind, written(p.Server.Guard, nothing.Guard, "kind")...)
 	}
 	var faults []string
 	for _, f := range p.Server.Faults {
-		faults = append(faults, f.Name())
+		faults = append(faults, machine(f.Name(), written(f, fault.Settings{}, "at", "do")...))
 	}
-	parts = append(parts, machine(name, "works "+p.Server.Processing.String(), guard, strings.Join(faults, ", ")))
+	parts = append(parts, machine(name, slices.Concat([]string{"works " + p.Server.Processing.String(), guard, strings.Join(faults, ", ")},
+		written(p.Server, nothing, "name", "processing", "replicas", "guard", "faults"))...))
 	return strings.Join(parts, " → ")
 }
 
@@ -130,12 +133,62 @@ func machine(name string, facts ...string) string {
 	return fmt.Sprintf("%s (%s)", name, strings.Join(facts, ", "))
 }
 
-func layers(list []policy.Layer) string {
+// unsaid is the server of a file that says nothing of it.
+func unsaid() scenarios.Server {
+	s, err := scenarios.Parse("unsaid.yaml", []byte("name: unsaid\n"))
+	if err != nil {
+		return scenarios.Server{}
+	}
+	trials, err := s.Plan(scenarios.Options{Seed: 1})
+	if err != nil {
+		return scenarios.Server{}
+	}
+	return trials[0].Setup.Server
+}
+
+// traffic says how many requests the user makes, where it is more than one.
+func traffic(p scenarios.Setup) string {
+	var out []string
+	for _, many := range []struct {
+		n     int
+		what  string
+		apart time.Duration
+	}{{p.Operations, "operations", p.Interval}, {p.Concurrency, "sends of one operation", p.Stagger}} {
+		switch {
+		case many.n <= 1:
+		case many.apart > 0:
+			out = append(out, fmt.Sprintf("%d %s, %s apart", many.n, many.what, many.apart))
+		default:
+			out = append(out, fmt.Sprintf("%d %s at once", many.n, many.what))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// written lists what a mapping of a file has that another has not, but for some of its keys.
+func written[T any](mapping, nothing T, but ...string) []string {
+	var out []string
+	v, w := reflect.ValueOf(mapping), reflect.ValueOf(nothing)
+	for i := range v.NumField() {
+		key := v.Type().Field(i).Tag.Get("yaml")
+		if reflect.DeepEqual(v.Field(i).Interface(), w.Field(i).Interface()) || v.Field(i).IsZero() || slices.Contains(but, key) {
+			continue
+		}
+		out = append(out, strings.TrimSuffix(key+" "+strings.Trim(fmt.Sprint(v.Field(i).Interface()), "[]"), " true"))
+	}
+	return out
+}
+
+// layers names the layers, with what their file says of each.
+func layers(list []policy.Layer, settings []policy.Settings) string {
 	var names []string
-	for _, l := range list {
+	for i, l := range list {
 		name := l.Name
 		if l.Attempts > 1 {
 			name += fmt.Sprintf(" ×%d", l.Attempts)
+		}
+		if len(settings) == len(list) {
+			name = machine(name, written(settings[i], policy.Settings{}, "preset", "name", "attempts")...)
 		}
 		names = append(names, name)
 	}

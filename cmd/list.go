@@ -3,6 +3,7 @@ package cmd
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -77,7 +78,11 @@ func (a *app) list(all []*scenarios.Scenario) error {
 			family = s.Family
 			fmt.Fprintln(w, plain(family))
 		}
-		fmt.Fprintf(w, "  %s\t%s\n", s.Name, plain(s.Title))
+		title := plain(s.Title)
+		if len(s.Needs) > 0 {
+			title += " (" + strings.Join(s.Needs, ", ") + ")"
+		}
+		fmt.Fprintf(w, "  %s\t%s\n", s.Name, title)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -166,10 +166,10 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	f.options.Opened = a.interrupts.onLeave
 	a.interrupts.onLeave(out.discard)
 	f.options.Version, f.options.Replica = version(), replicaProcess()
-	doc, err := a.runSuite(cmd.Context(), list, f.options)
+	doc, failure := a.runSuite(cmd.Context(), list, f.options)
 	bar.end()
-	if err != nil {
-		return err
+	if doc == nil {
+		return failure
 	}
 	if doc.ExitCode == suite.ExitInterrupted {
 		doc.ExitCode = a.interrupts.code()
@@ -183,7 +183,7 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 		return &suite.EnvironmentError{Err: err}
 	}
 	a.code = doc.ExitCode
-	return nil
+	return failure
 }
 
 func (f *runFlags) check(cmd *cobra.Command) (report.Format, error) {

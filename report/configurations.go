@@ -1,6 +1,8 @@
 package report
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,12 +55,13 @@ func (p *page) cells(b *block) []field {
 	atEnd := field{column: column{head: headAtEnd, right: true}, drop: 2}
 	ampl := field{column: column{head: "AMPL.", right: true}, drop: 1}
 	amount := field{column: column{head: "AMOUNT", right: true}}
+	answers := field{column: column{head: "ANSWERS"}, soft: 12}
 	belief := field{column: column{head: "BELIEF"}, soft: 9}
 	verdict := field{column: column{head: "VERDICT"}, soft: 16, tall: tallest}
 	for _, r := range b.results {
 		name.add(b.name(p.setting, r))
 		if r.Uncounted {
-			for _, f := range []*field{&sent, &arrived, &orders, &atEnd, &ampl, &amount, &belief} {
+			for _, f := range []*field{&sent, &arrived, &orders, &atEnd, &ampl, &amount, &answers, &belief} {
 				f.add("-")
 			}
 			verdict.add(p.verdict(r))
@@ -71,6 +74,7 @@ func (p *page) cells(b *block) []field {
 		atEnd.add(strconv.Itoa(r.Counts.EffectsWhenCallerDone))
 		ampl.add(strconv.FormatFloat(r.Amplification, 'f', 1, 64) + p.cross)
 		amount.add(p.money(b.info.Currency, r.Counts.Amount))
+		answers.add(p.answers(r))
 		belief.add(beliefText(r))
 		verdict.add(p.verdict(r))
 	}
@@ -78,7 +82,35 @@ func (p *page) cells(b *block) []field {
 	if b.info.Currency != "" {
 		fields = append(fields, amount)
 	}
+	if alike(b.results) {
+		fields = append(fields, answers)
+	}
 	return append(fields, belief, verdict)
+}
+
+// alike reports whether two configurations that differ in what the server answered would be told in
+// the same words but for that.
+func alike(results []*lab.Result) bool {
+	for i, a := range results {
+		for _, b := range results[:i] {
+			if a.Counts == b.Counts && a.Beliefs == b.Beliefs && a.Verdict == b.Verdict && !maps.Equal(a.Answers, b.Answers) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// answers writes how often each status was answered: 201×1 409×11.
+func (p *page) answers(r *lab.Result) string {
+	var parts []string
+	for _, status := range slices.Sorted(maps.Keys(r.Answers)) {
+		parts = append(parts, p.text(status)+p.cross+strconv.Itoa(r.Answers[status]))
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, " ")
 }
 
 // chain writes the sends and the arrivals; with hops, those of every link in the order of the way:

@@ -206,7 +206,12 @@ func (c *checker) server(x *Server) {
 		c.failKey("server.order-outside-transaction", fmt.Sprintf("the guard %s holds a transaction during the work: an order outside it would wait for it, and it for the order", x.Guard.Kind), "use another guard")
 	}
 	for i, f := range x.Faults {
-		c.fault(fmt.Sprintf("server.faults[%d]", i), f, x.Replicas)
+		path := fmt.Sprintf("server.faults[%d]", i)
+		c.fault(path, f, x.Replicas)
+		kind, _ := fault.Find(f.Do)
+		if g, ok := guard.Find(x.Guard.Kind); kind.Keys && ok && !g.Keys {
+			c.fail(path+".do", fmt.Sprintf("the guard %s asks no Redis: the fault would strike nothing", g.Name), "use the guard redis-precheck")
+		}
 	}
 }
 

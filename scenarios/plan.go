@@ -347,7 +347,7 @@ func (s *Scenario) resolve(i int, v Variant, changes []change, seed int64) (Tria
 	}
 	t.Needs, t.Why = t.Setup.NeedsEngine()
 	if slices.Contains(s.Needs, postgres) && t.Needs == "" {
-		t.Needs, t.Why = postgres, "it says so"
+		t.Needs = postgres
 	}
 	if e := checks.get("expect"); e != nil {
 		for _, k := range e.keys {

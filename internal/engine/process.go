@@ -220,7 +220,7 @@ func (p *process) listen() {
 			p.die(*n.Crash)
 			return
 		case n.Impossible != "":
-			r.journal.stop(fmt.Errorf("the process of %s: %s", p.node, n.Impossible))
+			r.journal.stop(ground(fmt.Errorf("the process of %s: %s", p.node, n.Impossible)))
 		}
 	}
 	<-p.child.Exited()

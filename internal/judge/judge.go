@@ -23,6 +23,7 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 		Nodes: obs.Nodes, Orders: obs.Effects, Events: obs.Events, Defect: obs.Defect, Environment: obs.Environment,
 		Checks: []lab.Check{}, Reasons: []string{}, Uncounted: len(obs.Nodes) == 0,
 	}
+	r.Answers = view{trial: t, obs: obs}.answers()
 	if obs.Keys.Engine != "" {
 		r.Keys = &obs.Keys
 	}

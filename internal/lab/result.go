@@ -76,6 +76,8 @@ type Result struct {
 	Counts        Counts   `json:"counts"`
 	Uncounted     bool     `json:"uncounted,omitempty"` // the trial broke before anything was counted: the zeros mean nothing
 	Amplification float64  `json:"amplification"`       // arrivals ÷ operations
+	// Answers counts the answers of the order service by status, those that nobody waited for included.
+	Answers map[string]int `json:"answers,omitempty"`
 	Beliefs       Beliefs  `json:"beliefs"`
 	Reasons       []string `json:"belief_reasons"` // one per operation, in order: "read timeout", "201", …
 	CallerDoneMs  int64    `json:"caller_done_ms"`

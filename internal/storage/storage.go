@@ -100,6 +100,8 @@ func named(d *postgres.Database, err error) (store.Database, error) {
 	return d, nil
 }
 
+// openSQLite makes a database in a private directory, which ends with it as a server does, and
+// removes those of labs that were killed.
 func openSQLite() (store.Database, error) {
 	const prefix = "retrylab-sqlite-"
 	_, _ = privatedir.Sweep("", prefix, nil) // What cannot be swept is not in the way.

@@ -122,7 +122,9 @@ func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Docum
 	doc.Run.Interrupted = ctx.Err() != nil
 	doc.ExitCode = exitCode(doc, o, ctx.Err() != nil, left && limited.Err() != nil)
 	if err := closeLabs(); err != nil {
-		return nil, &EnvironmentError{Err: err}
+		// What was seen until then is reported all the same.
+		doc.ExitCode = ExitEnvironment
+		return doc, &EnvironmentError{Err: err}
 	}
 	return doc, nil
 }
@@ -164,7 +166,8 @@ func open(ctx context.Context, jobs []job, o Options) (map[ground]*engine.Lab, f
 		if d == nil {
 			var err error
 			if d, err = openDatabase(ctx, g, o); err != nil {
-				return nil, nil, errors.Join(unavailable(ctx, g, err), closeAll())
+				needed := slices.ContainsFunc(jobs, func(j job) bool { return j.ground == g && j.trial.Needs == storage.Postgres })
+				return nil, nil, errors.Join(unavailable(ctx, g, needed, err), closeAll())
 			}
 			databases[g.store] = d
 		}
@@ -194,8 +197,9 @@ func openDatabase(ctx context.Context, g ground, o Options) (d store.Database, e
 	return storage.Open(ctx, g.store, storage.Options{Jobs: sideBySide(o), Bin: o.Bin})
 }
 
-// unavailable says that a database could not be had, and what else there is.
-func unavailable(ctx context.Context, g ground, err error) error {
+// unavailable says that a database could not be had, and what else there is. needed says that the
+// embedded one would not do.
+func unavailable(ctx context.Context, g ground, needed bool, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
@@ -241,7 +245,7 @@ func newDocument(list []*scenarios.Scenario, o Options) *lab.Document {
 	}
 	digest := sha256.New()
 	engine, _ := storage.Engine(o.Store) // and no more of it: there may be a password in it
-	fmt.Fprintln(digest, o.Version, o.Plan.Seed, o.Repeat, o.Clock, doc.Run.Speed, o.Plan.Set, engine)
+	fmt.Fprintln(digest, o.Version, o.Plan.Seed, o.Repeat, o.Clock, doc.Run.Speed, o.Plan.Set, engine, kindOf(o.Redis))
 	for _, s := range list {
 		if id := o.Only[s.Name]; id != "" {
 			doc.Run.Only = append(doc.Run.Only, s.Name+":"+id)
@@ -361,8 +365,11 @@ func redisFor(s *scenarios.Scenario, trials []scenarios.Trial, o Options) (choic
 
 // kindOf is a choice of --redis without what may be secret in it.
 func kindOf(redis string) string {
-	if redis == storage.Embedded {
+	switch redis {
+	case "", storage.Embedded:
 		return "the embedded one"
+	case storage.Server:
+		return "a server of the run's own"
 	}
 	return "one at a URL"
 }
@@ -372,7 +379,9 @@ func needsPostgres(trials []scenarios.Trial) string {
 	why := ""
 	for _, t := range trials {
 		if t.Needs == storage.Postgres && why == "" {
-			why = "it needs postgres (" + t.Why + ")"
+			if why = "it needs postgres"; t.Why != "" {
+				why += " (" + t.Why + ")"
+			}
 		}
 	}
 	return why

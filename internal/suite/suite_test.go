@@ -465,7 +465,7 @@ func TestUnavailable(t *testing.T) {
 	}
 	for store, self := range map[string]string{"postgres": "postgres", "postgres://u@h/d": "a server", "postgresql://u@h/d": "a server", "docker": "docker", "docker:postgres:16": "docker"} {
 		var e *EnvironmentError
-		if err := unavailable(t.Context(), ground{store: store}, errors.New("gone")); !errors.As(err, &e) || e.Error() != "gone" {
+		if err := unavailable(t.Context(), ground{store: store}, false, errors.New("gone")); !errors.As(err, &e) || e.Error() != "gone" {
 			t.Fatalf("%v", err)
 		}
 		for way, text := range ways {
@@ -476,7 +476,7 @@ func TestUnavailable(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := unavailable(ctx, ground{store: "postgres"}, context.Canceled); errors.As(err, &environment) || !errors.Is(err, context.Canceled) {
+	if err := unavailable(ctx, ground{store: "postgres"}, false, context.Canceled); errors.As(err, &environment) || !errors.Is(err, context.Canceled) {
 		t.Errorf("an interrupt is taken for a lack: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ type Settings struct {
 	Lease       time.Duration `yaml:"lease" doc:"unique-index, claim first: how long a claim holds; a later request takes it over when it has run out. For ever when absent"`
 	Fencing     string        `yaml:"fencing" doc:"unique-index, claim first: what of its claim a request compares before it finishes or releases it: none (the default), fence or owner-and-fence"`
 	Isolation   string        `yaml:"isolation" doc:"the level of the transaction that is open during the work: read-committed, repeatable-read or serializable; the engine's own when absent"`
-	LockTimeout time.Duration `yaml:"lock-timeout" doc:"same-transaction: how long the claim waits for another transaction before it is a 409; for ever when absent"`
+	LockTimeout time.Duration `yaml:"lock-timeout" doc:"same-transaction: how long a statement waits for another transaction, its turn included; the claim is then a 409, anything else a 500; for ever when absent"`
 	IdleTimeout time.Duration `yaml:"idle-timeout" doc:"same-transaction: how long the transaction may do nothing before the database ends it; for ever when absent"`
 	Lock        string        `yaml:"lock" doc:"same-transaction: what is asked for before the claim: none (the default) or advisory, a lock that is refused at once with a 409"`
 	Insert      string        `yaml:"insert" doc:"same-transaction: how the key is inserted: quiet (ON CONFLICT DO NOTHING, the default) or plain (a look at the key, then an INSERT)"`
