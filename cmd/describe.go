@@ -174,7 +174,7 @@ func written[T any](mapping, nothing T, but ...string) []string {
 		if reflect.DeepEqual(v.Field(i).Interface(), w.Field(i).Interface()) || v.Field(i).IsZero() || slices.Contains(but, key) {
 			continue
 		}
-		out = append(out, strings.TrimSuffix(key+" "+strings.Trim(fmt.Sprint(v.Field(i).Interface()), "[]"), " true"))
+		out = append(out, strings.TrimSuffix(key+" "+strings.Trim(fmt.Sprint(reflect.Indirect(v.Field(i)).Interface()), "[]"), " true"))
 	}
 	return out
 }

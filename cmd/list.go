@@ -3,7 +3,6 @@ package cmd
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -69,7 +68,7 @@ func nonNil(list []string) []string {
 // list prints the scenarios family by family.
 func (a *app) list(all []*scenarios.Scenario) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	family := ""
+	family, needy := "", false
 	for _, s := range all {
 		if s.Family != family {
 			if family != "" {
@@ -80,12 +79,16 @@ func (a *app) list(all []*scenarios.Scenario) error {
 		}
 		title := plain(s.Title)
 		if len(s.Needs) > 0 {
-			title += " (" + strings.Join(s.Needs, ", ") + ")"
+			title += " *"
+			needy = true
 		}
 		fmt.Fprintf(w, "  %s\t%s\n", s.Name, title)
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	if needy {
+		say(a.stdout, "\n* on PostgreSQL alone: asked for by name it starts one of its own")
 	}
 	say(a.stdout, "\n%d scenarios. Next: retrylab describe %s", len(all), all[0].Name)
 	return nil
