@@ -267,12 +267,12 @@ func TestGround(t *testing.T) {
 		{name: "asked for", text: "{name: t}", store: "postgres", want: ground{store: "postgres", chosenBy: "--store"}},
 		{name: "a server", text: "{name: t}", store: "postgres://h/d", want: ground{store: "postgres://h/d", chosenBy: "--store"}},
 		{name: "needed, by name", text: needy, named: true, want: ground{store: "postgres", chosenBy: "the scenario needs it"}},
-		{name: "needed, among others", text: needy, skip: "it needs postgres (it says so); --store postgres runs it"},
+		{name: "needed, among others", text: needy, skip: "it needs postgres; --store postgres runs it"},
 		{name: "needed by a feature, by name", text: locked, named: true, want: ground{store: "postgres", chosenBy: "the scenario needs it"}},
 		{name: "needed by a feature, among others", text: locked, skip: "it needs postgres (a lock-timeout: SQLite has one lock for all rows); --store postgres runs it"},
 		{name: "needed and there", text: needy, store: "docker:postgres:16", want: ground{store: "docker:postgres:16", chosenBy: "--store"}},
-		{name: "not there, by name", text: needy, store: "sqlite", named: true, refused: "t cannot be run on sqlite, which --store asks for: it needs postgres (it says so)"},
-		{name: "not there, among others", text: needy, store: "sqlite", skip: "it needs postgres (it says so), and this run has sqlite; --store postgres runs it"},
+		{name: "not there, by name", text: needy, store: "sqlite", named: true, refused: "t cannot be run on sqlite, which --store asks for: it needs postgres"},
+		{name: "not there, among others", text: needy, store: "sqlite", skip: "it needs postgres, and this run has sqlite; --store postgres runs it"},
 	} {
 		s := file(t, c.text)
 		trials, err := s.Plan(scenarios.Options{Seed: 1})
