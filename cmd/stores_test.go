@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -200,18 +201,24 @@ func startOnServers(t *testing.T, args ...string) *running {
 	t.Helper()
 	needed(t, "postgres")
 	r := start(t, hoursOnServers, append([]string{"--store", "postgres", "--clock", "wall", "--jobs", "1"}, args...)...)
-	var conn *pgx.Conn
-	eventually(t, time.Minute, "the server of the run", func() bool {
+	conn := r.connect()
+	working(t, conn)
+	conn.Close(t.Context())
+	return r
+}
+
+// connect waits for the PostgreSQL of the run's own, and connects to it.
+func (r *running) connect() (conn *pgx.Conn) {
+	r.t.Helper()
+	eventually(r.t, time.Minute, "the server of the run", func() bool {
 		found, err := filepath.Glob(filepath.Join(r.dir, "tmp", "rl-pg-*", "s"))
 		if err != nil || len(found) != 1 {
 			return false
 		}
-		conn, err = pgx.Connect(t.Context(), "user=postgres dbname=postgres sslmode=disable port=5432 host="+found[0])
+		conn, err = pgx.Connect(r.t.Context(), "user=postgres dbname=postgres sslmode=disable port=5432 host="+found[0])
 		return err == nil
 	})
-	working(t, conn)
-	conn.Close(t.Context())
-	return r
+	return conn
 }
 
 // startWithKeys is the same with orders in the embedded database and keys in a redis-server.
@@ -343,6 +350,56 @@ func TestKilled(t *testing.T) {
 				t.Errorf("after the next run there is %q", got)
 			}
 		})
+	}
+}
+
+// TestServerLost kills the server in the middle of a run: that is no verdict on anything, what was
+// seen before is reported, and nothing is left.
+func TestServerLost(t *testing.T) {
+	t.Parallel()
+	needed(t, "postgres")
+	r := start(t, "name: many\n", "--store", "postgres", "--repeat", "2000", "--jobs", "1", "--format", "json", "-o", "result.json")
+	conn := r.connect()
+	defer conn.Close(context.Background())
+	eventually(t, time.Minute, "the tables of a trial", func() bool {
+		var there bool
+		return conn.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_class WHERE relname LIKE 'orders%')").Scan(&there) == nil && there
+	})
+	files, err := filepath.Glob(filepath.Join(r.dir, "tmp", "rl-pg-*", "data", "postmaster.pid"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	content, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(content), "\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	r.command.Wait()
+	if code := r.command.ProcessState.ExitCode(); code != 3 || r.stdout.Len() > 0 {
+		t.Errorf("it exits with %d: %s", code, r.stdout.String())
+	}
+	if said := r.stderr.String(); !strings.HasPrefix(said, "retrylab: stop the private PostgreSQL: the server had ended by itself: signal: killed:\n") || strings.Contains(said, "goroutine") {
+		t.Errorf("it says %q", said)
+	}
+	doc := r.document("result.json")
+	if len(doc.Results) != 2000 || doc.Summary.Inconclusive == 0 || doc.Summary.Inconclusive+doc.Summary.Measured != 2000 || doc.ExitCode != 3 {
+		t.Errorf("%d results, %+v, exit %d", len(doc.Results), doc.Summary, doc.ExitCode)
+	}
+	for _, result := range doc.Results {
+		if result.Verdict == lab.Inconclusive && (!result.Environment || result.Defect) {
+			t.Errorf("seed %d is taken for something else: %s", result.Seed, result.Why)
+			break
+		}
+	}
+	if left, err := os.ReadDir(filepath.Join(r.dir, "tmp")); err != nil || len(left) > 0 || len(r.servers()) > 0 {
+		t.Errorf("it leaves %v (%v), %v", left, err, r.servers())
 	}
 }
 

@@ -69,29 +69,29 @@ type Check struct {
 
 // Result is one judged trial.
 type Result struct {
-	Scenario      string   `json:"scenario"`
-	Configuration string   `json:"configuration"`
-	ID            string   `json:"id"`
-	Seed          int64    `json:"seed"`
-	Counts        Counts   `json:"counts"`
-	Uncounted     bool     `json:"uncounted,omitempty"` // the trial broke before anything was counted: the zeros mean nothing
-	Amplification float64  `json:"amplification"`       // arrivals ÷ operations
+	Scenario      string  `json:"scenario"`
+	Configuration string  `json:"configuration"`
+	ID            string  `json:"id"`
+	Seed          int64   `json:"seed"`
+	Counts        Counts  `json:"counts"`
+	Uncounted     bool    `json:"uncounted,omitempty"` // the trial broke before anything was counted: the zeros mean nothing
+	Amplification float64 `json:"amplification"`       // arrivals ÷ operations
 	// Answers counts the answers of the order service by status, those that nobody waited for included.
-	Answers map[string]int `json:"answers,omitempty"`
-	Beliefs       Beliefs  `json:"beliefs"`
-	Reasons       []string `json:"belief_reasons"` // one per operation, in order: "read timeout", "201", …
-	CallerDoneMs  int64    `json:"caller_done_ms"`
-	SettledMs     int64    `json:"settled_ms"`
-	Verdict       Verdict  `json:"verdict"`
-	Why           string   `json:"why,omitempty"`         // why a trial is inconclusive
-	Defect        bool     `json:"defect,omitempty"`      // why is a defect of the lab's own code
-	Environment   bool     `json:"environment,omitempty"` // why is about what the lab stands on
-	Store         *Store   `json:"store,omitempty"`       // only where it is not the run's
-	Keys          *Store   `json:"keys,omitempty"`        // of the keys beside the database, where there are some
-	Nodes         []Node   `json:"nodes"`
-	Checks        []Check  `json:"checks"`
-	Orders        []Effect `json:"orders"`
-	Events        []Event  `json:"events"`
+	Answers      map[string]int `json:"answers,omitempty"`
+	Beliefs      Beliefs        `json:"beliefs"`
+	Reasons      []string       `json:"belief_reasons"` // one per operation, in order: "read timeout", "201", …
+	CallerDoneMs int64          `json:"caller_done_ms"`
+	SettledMs    int64          `json:"settled_ms"`
+	Verdict      Verdict        `json:"verdict"`
+	Why          string         `json:"why,omitempty"`         // why a trial is inconclusive
+	Defect       bool           `json:"defect,omitempty"`      // why is a defect of the lab's own code
+	Environment  bool           `json:"environment,omitempty"` // why is about what the lab stands on
+	Store        *Store         `json:"store,omitempty"`       // only where it is not the run's
+	Keys         *Store         `json:"keys,omitempty"`        // of the keys beside the database, where there are some
+	Nodes        []Node         `json:"nodes"`
+	Checks       []Check        `json:"checks"`
+	Orders       []Effect       `json:"orders"`
+	Events       []Event        `json:"events"`
 }
 
 // Skip is a scenario or configuration that was not run, with the reason.

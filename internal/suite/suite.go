@@ -166,7 +166,7 @@ func open(ctx context.Context, jobs []job, o Options) (map[ground]*engine.Lab, f
 		if d == nil {
 			var err error
 			if d, err = openDatabase(ctx, g, o); err != nil {
-				needed := slices.ContainsFunc(jobs, func(j job) bool { return j.ground == g && j.trial.Needs == storage.Postgres })
+				needed := slices.ContainsFunc(jobs, func(j job) bool { return j.ground.store == g.store && j.trial.Needs == storage.Postgres })
 				return nil, nil, errors.Join(unavailable(ctx, g, needed, err), closeAll())
 			}
 			databases[g.store] = d
@@ -213,7 +213,8 @@ func unavailable(ctx context.Context, g ground, needed bool, err error) error {
 			{storage.Docker, "--store docker starts one in a container"},
 			{storage.SQLite, "--store sqlite needs nothing"},
 		} {
-			if !strings.HasPrefix(asked, way.store) || way.store == storage.Postgres && asked != storage.Postgres {
+			same := strings.HasPrefix(asked, way.store) && (way.store != storage.Postgres || asked == storage.Postgres)
+			if !same && (way.store != storage.SQLite || !needed) {
 				ways = append(ways, way.what)
 			}
 		}

@@ -474,6 +474,10 @@ func TestUnavailable(t *testing.T) {
 			}
 		}
 	}
+	// What is refused there is no way.
+	if err := unavailable(t.Context(), ground{store: "docker"}, true, errors.New("gone")); !errors.As(err, &environment) || strings.Contains(environment.Hint, "sqlite") {
+		t.Errorf("the scenario needs another than sqlite, and the hint is %q", environment.Hint)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := unavailable(ctx, ground{store: "postgres"}, false, context.Canceled); errors.As(err, &environment) || !errors.Is(err, context.Canceled) {
