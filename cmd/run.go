@@ -218,6 +218,8 @@ func (f *runFlags) check(cmd *cobra.Command) (report.Format, error) {
 		return format, usagef("", "--fail-exit-code must be between 1 and 125, not %d", o.NotHeld)
 	case o.Clock != engine.Virtual && o.Clock != engine.Wall:
 		return format, usagef("one of: virtual, wall", "there is no clock %q", o.Clock)
+	case cmd.Flags().Changed("store") && o.Store == "":
+		return format, usagef("one of: "+strings.Join(storage.Choices, ", "), "--store names nothing")
 	case o.Store != "" && !isStore(o.Store):
 		_, err := storage.Engine(o.Store)
 		return format, usagef("one of: "+strings.Join(storage.Choices, ", "), "%v", err)
