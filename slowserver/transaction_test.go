@@ -371,7 +371,7 @@ func TestRefusedAtOnce(t *testing.T) {
 	diff(t, "journal", "arrival, claim held, answer 409", b.journal("send-1"))
 
 	// An engine without such locks says so.
-	b = play(t, slowserver.Config{Guard: guard.Settings{Kind: "same-transaction", Lock: "advisory"}}, func(b *bench) {
+	play(t, slowserver.Config{Guard: guard.Settings{Kind: "same-transaction", Lock: "advisory"}}, func(b *bench) {
 		got = []answer{b.send(order("send-1", "k"))}
 	})
 	if got[0].status != 500 || !strings.Contains(got[0].body, store.ErrUnsupported.Error()) {
