@@ -114,8 +114,11 @@ func (s *server) how() error {
 
 // stop ends the server: in order, else at once, else by force. Each session is ended in any case.
 func (s *server) stop(clock *vtime.Clock) error {
-	if s.hasEnded() {
+	byItself := func() error {
 		return fmt.Errorf("the server had ended by itself: %w:\n%s", s.how(), lastLines(s.log.String(), 5))
+	}
+	if s.hasEnded() {
+		return byItself()
 	}
 	for _, word := range []struct {
 		signal   syscall.Signal
@@ -124,9 +127,13 @@ func (s *server) stop(clock *vtime.Clock) error {
 		if err := s.cmd.Process.Signal(word.signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return fmt.Errorf("send %v to process %d: %w", word.signal, s.cmd.Process.Pid, err)
 		}
-		if s.within(clock, word.patience) {
-			return s.group.Wait()
+		if !s.within(clock, word.patience) {
+			continue
 		}
+		if word.signal == syscall.SIGINT && s.ended != nil {
+			return byItself() // it obeys with success; its end had only not been noticed yet
+		}
+		return s.group.Wait()
 	}
 	return fmt.Errorf("process %d does not end", s.cmd.Process.Pid)
 }
