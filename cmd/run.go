@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"retrylab/internal/engine"
 	"retrylab/internal/storage"
@@ -52,7 +54,7 @@ func (a *app) runCommand() *cobra.Command {
 			"  retrylab run check-then-insert --clock wall --speed 20",
 		ValidArgsFunction: completeScenarios,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, flag := range []string{"clock", "speed", "seed", "format", "store", "postgres-bin", "redis"} {
+			for _, flag := range []string{"clock", "speed", "seed", "format", "store", "pg-bindir", "redis"} {
 				if err := environment(cmd.Flags(), flag, variable(flag)); err != nil {
 					return err
 				}
@@ -71,7 +73,7 @@ func (a *app) runCommand() *cobra.Command {
 	fl.Float64Var(&f.options.Speed, "speed", 1, "wall clock: `N` scenario seconds go by in a real one")
 	fl.StringVar(&f.options.Store, "store", "", "`store` of the orders: sqlite, postgres, postgres://…, docker or docker:IMAGE (default: what the scenario needs, else sqlite)")
 	fl.StringVar(&f.options.Redis, "redis", "", "`place` of keys beside the store: embedded, server or redis://… (default: embedded, or what the scenario needs)")
-	fl.StringVar(&f.options.Bin, "postgres-bin", "", "`directory` of the PostgreSQL binaries, for --store postgres")
+	fl.StringVar(&f.options.Bin, "pg-bindir", "", "`directory` of the PostgreSQL binaries, for --store postgres")
 	fl.BoolVar(&f.options.RequireAll, "require-all", false, "exit with 3 when a scenario is skipped for want of a store")
 	fl.IntVar(&f.options.Jobs, "jobs", 0, "`N` trials side by side (default: one per processor; 8 on the wall clock)")
 	fl.BoolVar(&f.options.FailFast, "fail-fast", false, "start no further trial after the first that does not hold")
@@ -154,6 +156,7 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
+	a.warnOfSecrets(cmd.Flags())
 	a.interrupts.running.Store(true)
 	out, err := a.openOutput(f.output)
 	if err != nil {
@@ -241,6 +244,17 @@ func (f *runFlags) check(cmd *cobra.Command) (report.Format, error) {
 		return format, usagef("one of: always, never, auto", "--timeline cannot be %q", f.timeline)
 	}
 	return format, nil
+}
+
+// warnOfSecrets says once that a password stands where others can read it.
+func (a *app) warnOfSecrets(flags *pflag.FlagSet) {
+	for _, name := range []string{"store", "redis"} {
+		if u, err := url.Parse(flags.Lookup(name).Value.String()); flags.Changed(name) && err == nil {
+			if _, secret := u.User.Password(); secret {
+				say(a.stderr, "retrylab: warning: there is a password in --%s, which others can read in the list of processes; %s hides it", name, variable(name))
+			}
+		}
+	}
 }
 
 func isStore(choice string) bool {

@@ -76,6 +76,7 @@ func (a *app) serveCommand() *cobra.Command {
 					return err
 				}
 			}
+			a.warnOfSecrets(cmd.Flags())
 			return a.serve(cmd.Context(), args, f)
 		},
 	}

@@ -324,6 +324,9 @@ func (r *rig) read(obs *lab.Observation) (err error) {
 		obs.Faults = append(obs.Faults, lab.FaultCount{Name: server.Faults[i].Name(), Node: server.Name, Fired: n})
 	}
 	obs.Nodes = countNodes(r.trial, obs.Events)
+	if keys := r.world.place.keys; keys != nil {
+		obs.Keys = keys.Info() // what it knows now: a replica may have taken over
+	}
 	return nil
 }
 

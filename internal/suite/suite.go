@@ -208,7 +208,7 @@ func unavailable(ctx context.Context, g ground, needed bool, err error) error {
 		asked := strings.Replace(g.store, "postgresql://", "postgres://", 1)
 		var ways []string
 		for _, way := range []struct{ store, what string }{
-			{storage.Postgres, "--store postgres starts one from the binaries on this machine (--postgres-bin DIR says where they are)"},
+			{storage.Postgres, "--store postgres starts one from the binaries on this machine (--pg-bindir DIR says where they are)"},
 			{"postgres://", "--store postgres://… uses one that is there"},
 			{storage.Docker, "--store docker starts one in a container"},
 			{storage.SQLite, "--store sqlite needs nothing"},
