@@ -205,7 +205,7 @@ func (r *running) end(s syscall.Signal, code int) {
 	if !errors.As(err, &exit) || exit.ExitCode() != code {
 		r.t.Errorf("it ends with %v, not exit status %d\n%s", err, code, r.stderr.String())
 	}
-	if want := "retrylab: interrupted; what is complete is reported. Once more leaves at once.\n"; r.stderr.String() != want {
+	if want := "retrylab: interrupted; what is complete is reported. Once more leaves at once.\n"; strings.TrimPrefix(r.stderr.String(), warned) != want {
 		r.t.Errorf("it says %q", r.stderr.String())
 	}
 	if left, err := os.ReadDir(filepath.Join(r.dir, "tmp")); err != nil || len(left) > 0 {

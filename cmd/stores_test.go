@@ -418,7 +418,7 @@ func TestDatabaseOfOthers(t *testing.T) {
 		{"too late", 5, []string{"read-timeout", "--repeat", "500", "--time-limit", "200ms"}},
 	} {
 		got := runMain(append([]string{"run", "--store", dsn}, c.args...)...)
-		if got.code != c.code || got.stderr != "" {
+		if got.code != c.code || got.stderr != warned {
 			t.Errorf("%s: it exits with %d: %s", c.name, got.code, got.stderr)
 		}
 		if c.code == 0 && !strings.Contains(got.stdout, ", server; chosen by: --store\n") {
@@ -452,6 +452,9 @@ func TestDatabaseOfOthers(t *testing.T) {
 	s.asBefore()
 }
 
+// warned is what is said of a password in a flag.
+const warned = "retrylab: warning: there is a password in --store, which others can read in the list of processes; RETRYLAB_STORE hides it\n"
+
 // TestRefusedByDatabase has one message for each reason of a database, and nothing on standard
 // output.
 func TestRefusedByDatabase(t *testing.T) {
@@ -464,7 +467,7 @@ func TestRefusedByDatabase(t *testing.T) {
 		{"may not write", s.dsn("reader", known, "postgres"), "is read-only: orders cannot be written there (default_transaction_read_only is on for this database or role)"},
 	} {
 		got := runMain("run", "read-timeout", "--store", c.dsn)
-		what, hint, _ := strings.Cut(got.stderr, "\n")
+		what, hint, _ := strings.Cut(strings.TrimPrefix(got.stderr, warned), "\n")
 		if got.code != 3 || got.stdout != "" || !strings.HasPrefix(what, `retrylab: open store postgres: database "`) || !strings.HasSuffix(what, c.want) {
 			t.Errorf("%s: got %+v, want exit 3 and %q", c.name, got, c.want)
 		}

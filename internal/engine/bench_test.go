@@ -6,12 +6,18 @@ import (
 	"retrylab/internal/engine"
 	"retrylab/internal/judge"
 	"retrylab/internal/lab"
+	"retrylab/internal/storage"
 	"retrylab/scenarios"
 )
 
 // BenchmarkTrial is one trial on the virtual clock over SQLite, database file and schema
 // included: three sends and 24 s of scenario time.
-func BenchmarkTrial(b *testing.B) {
+func BenchmarkTrial(b *testing.B) { benchmarkTrial(b, storage.SQLite) }
+
+// BenchmarkTrialPostgres is the same over a private PostgreSQL that runs.
+func BenchmarkTrialPostgres(b *testing.B) { benchmarkTrial(b, storage.Postgres) }
+
+func benchmarkTrial(b *testing.B, choice string) {
 	s, err := scenarios.Builtin("read-timeout")
 	if err != nil {
 		b.Fatal(err)
@@ -20,7 +26,7 @@ func BenchmarkTrial(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l := newLab(b, engine.Virtual, 1)
+	l := engine.New(openStore(b, choice), engine.Virtual, 1)
 	for b.Loop() {
 		if r := judge.Decide(trials[0], l.Run(b.Context(), trials[0])); r.Verdict != lab.AsExpected {
 			b.Fatalf("%s: %s", r.Verdict, r.Why)
