@@ -353,9 +353,10 @@ func groundFor(s *scenarios.Scenario, trials []scenarios.Trial, o Options) (grou
 const runsIt = "; --store postgres runs it"
 
 // redisFor chooses where a scenario has its keys: where it was asked for, on a server if it was
-// asked for by name and needs one, or inside the lab.
+// asked for by name and needs one, or inside the lab. One that has none opens nothing.
 func redisFor(s *scenarios.Scenario, trials []scenarios.Trial, o Options) (choice, chosenBy string) {
 	switch {
+	case !slices.ContainsFunc(trials, func(t scenarios.Trial) bool { return t.Setup.NeedsKeys() }):
 	case o.Redis != "":
 		return o.Redis, o.RedisBy
 	case o.Named[s.Name] && slices.ContainsFunc(trials, func(t scenarios.Trial) bool { return t.Setup.NeedsReplica() }):

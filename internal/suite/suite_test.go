@@ -403,7 +403,8 @@ func TestKeysChosenBy(t *testing.T) {
 		if by != "default" {
 			o.Redis, o.RedisBy = "embedded", by
 		}
-		doc, err := Run(t.Context(), []*scenarios.Scenario{file(t, rows("held"))}, o)
+		text := rows("held") + "\ncaller: {key: operation}\nserver: {guard: redis-precheck}\n"
+		doc, err := Run(t.Context(), []*scenarios.Scenario{file(t, text)}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
