@@ -63,6 +63,9 @@ func (a *app) describe(s *scenarios.Scenario, base scenarios.Trial) error {
 		if scenarios.Slug(v.Name) != v.ID { // else the id says it
 			changes = slices.Insert(changes, 0, fold(v.Name, wide, indent))
 		}
+		if v.Said != nil {
+			changes = append(changes, fold("often said: "+strings.Join(written(*v.Said, scenarios.Said{}), ", "), wide, indent))
+		}
 		id := "  " + v.ID
 		if len(id)+2 > column {
 			say(a.stdout, "%s", id)

@@ -150,7 +150,7 @@ func beliefText(r *lab.Result) string {
 func (p *page) verdict(r *lab.Result) string {
 	switch r.Verdict {
 	case lab.AsExpected:
-		return "held" + facts(r.Counts)
+		return "held" + facts(r.Counts) + p.said(r)
 	case lab.Measured:
 		return "measured" + facts(r.Counts)
 	case lab.NotAsExpected:
@@ -160,6 +160,23 @@ func (p *page) verdict(r *lab.Result) string {
 		return "inconclusive"
 	}
 	return "inconclusive: " + p.prose(r.Why)
+}
+
+// said is what is widely, and wrongly, said of a configuration: "; often said: 9 arrived".
+func (p *page) said(r *lab.Result) string {
+	words := map[string]string{"sends": " sent", "arrivals": " arrived", "effects": " orders"}
+	var parts []string
+	for _, s := range r.Said {
+		word := words[s.Name]
+		if word == "" {
+			word = p.cross + strings.TrimPrefix(s.Name, "answers ")
+		}
+		parts = append(parts, strconv.Itoa(s.Said)+word)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; often said: " + strings.Join(parts, ", ")
 }
 
 func facts(c lab.Counts) string {

@@ -87,6 +87,7 @@ func (c *checker) check() error {
 	c.demands("premise", p.Premises)
 	c.demands("invariant", c.trial.Invariants)
 	c.expect(machines)
+	c.said()
 	return c.err
 }
 
@@ -407,6 +408,41 @@ func (c *checker) inside(at position, text string, n int) position {
 		at.column += n
 	}
 	return at
+}
+
+// said checks that what is widely said is something else than what is expected: else it would not
+// be wrong.
+func (c *checker) said() {
+	said, expect := c.trial.Said, c.trial.Expect
+	if said == nil {
+		return
+	}
+	if expect == nil {
+		expect = &Expect{}
+	}
+	const hint = "write under expect what really comes out"
+	path := c.prefix + "said."
+	for _, n := range []struct {
+		key        string
+		said, true *int
+	}{{"sends", said.Sends, expect.Sends}, {"arrivals", said.Arrivals, expect.Arrivals}, {"effects", said.Effects, expect.Effects}} {
+		switch {
+		case n.said == nil:
+		case n.true == nil:
+			c.failKey(path+n.key, "nothing is expected of "+n.key+" that could be held against what is said", hint)
+		case *n.said == *n.true:
+			c.fail(path+n.key, fmt.Sprintf("what is said of %s is what is expected", n.key), "said is for what is wrong")
+		}
+	}
+	for _, status := range slices.Sorted(maps.Keys(said.Answers)) {
+		at := path + "answers." + status
+		switch n, expected := expect.Answers[status]; {
+		case !expected:
+			c.failKey(at, "nothing is expected of answers "+status+" that could be held against what is said", hint)
+		case n == said.Answers[status]:
+			c.fail(at, fmt.Sprintf("what is said of answers %s is what is expected", status), "said is for what is wrong")
+		}
+	}
 }
 
 // expect checks the words in an expectation; its numbers are the judge's.

@@ -153,7 +153,7 @@ func (s *Scenario) check(f file) error {
 			return fail(source, fmt.Sprintf("two variants have the id %q", id), "give one of them an id of its own")
 		}
 		seen[id] = true
-		variant := Variant{Name: v.Name, ID: id, at: find(s.tree, path)}
+		variant := Variant{Name: v.Name, ID: id, Said: v.Said, at: find(s.tree, path)}
 		for _, c := range v.Set {
 			variant.Changes = append(variant.Changes, Change{Path: c.name, Value: c.node.flow()})
 		}
@@ -342,7 +342,7 @@ func (s *Scenario) resolve(i int, v Variant, changes []change, seed int64) (Tria
 	}
 	t := Trial{
 		Scenario: s.Name, Configuration: v.Name, ID: v.ID, Setup: f.Setup,
-		Expect: row.Expect, Invariants: row.Invariant, Seed: seed, Begin: s.Begin,
+		Expect: row.Expect, Said: row.Said, Invariants: row.Invariant, Seed: seed, Begin: s.Begin,
 		Places: map[string]Place{},
 	}
 	t.Needs, t.Why = t.Setup.NeedsEngine()

@@ -101,6 +101,15 @@ type Expect struct {
 	ClientsGone           *int            `yaml:"clients-gone" doc:"times that the order service found its client gone"`
 }
 
+// Said is what is widely said to come out of a configuration, where that is wrong. It is shown
+// beside what was measured, and each number of it stands in expect as well, as what is true.
+type Said struct {
+	Sends    *int           `yaml:"sends" doc:"requests started by the caller's innermost layer"`
+	Arrivals *int           `yaml:"arrivals" doc:"requests that reached the order service"`
+	Effects  *int           `yaml:"effects" doc:"orders when everything has settled"`
+	Answers  map[string]int `yaml:"answers" doc:"answers of the order service by status"`
+}
+
 // Beliefs counts operations by belief.
 type Beliefs struct {
 	OK      int `yaml:"ok" doc:"operations believed done"`
@@ -144,6 +153,7 @@ type variant struct {
 	ID        string   `yaml:"id" doc:"the row's id; made of the name when absent"`
 	Set       sets     `yaml:"set" doc:"what differs from the scenario: path: value"`
 	Expect    *Expect  `yaml:"expect" doc:"the numbers that it must give"`
+	Said      *Said    `yaml:"said" doc:"what is widely said to come out, where that is wrong"`
 	Invariant []Demand `yaml:"invariant" doc:"expressions that must be true whatever the numbers are"`
 }
 
@@ -176,6 +186,7 @@ type Scenario struct {
 type Variant struct {
 	Name, ID string
 	Changes  []Change // what it sets, in the file's order
+	Said     *Said    // what is widely, and wrongly, said of it
 	at       position
 }
 
@@ -192,6 +203,7 @@ type Trial struct {
 	Layers        []policy.Layer   // the caller's, resolved
 	HopLayers     [][]policy.Layer // one list per hop
 	Expect        *Expect
+	Said          *Said            // nil where nothing wrong is said of it
 	Places        map[string]Place // where each expectation stands, by its key
 	Invariants    []Demand
 	Seed          int64

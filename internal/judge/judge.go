@@ -4,6 +4,7 @@ package judge
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -44,6 +45,7 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 		r.Why = obs.Broken
 		return r
 	}
+	r.Said = said(t.Said, r)
 	v := view{trial: t, obs: obs, result: &r}
 	r.Checks = append(r.Checks, v.premises()...)
 	for _, c := range r.Checks {
@@ -64,6 +66,27 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 		}
 	}
 	return r
+}
+
+// said holds what is widely said against what was counted.
+func said(s *scenarios.Said, r lab.Result) []lab.Said {
+	if s == nil {
+		return nil
+	}
+	var out []lab.Said
+	for _, n := range []struct {
+		name     string
+		said     *int
+		measured int
+	}{{"sends", s.Sends, r.Counts.Sends}, {"arrivals", s.Arrivals, r.Counts.Arrivals}, {"effects", s.Effects, r.Counts.Effects}} {
+		if n.said != nil {
+			out = append(out, lab.Said{Name: n.name, Said: *n.said, Measured: n.measured})
+		}
+	}
+	for _, status := range slices.Sorted(maps.Keys(s.Answers)) {
+		out = append(out, lab.Said{Name: "answers " + status, Said: s.Answers[status], Measured: r.Answers[status]})
+	}
+	return out
 }
 
 func count(t scenarios.Trial, obs lab.Observation) lab.Counts {

@@ -62,6 +62,21 @@ func TestCounts(t *testing.T) {
 
 // TestCountsByOperation has one operation with two orders and one without: a duplicate and a loss
 // do not make up for each other.
+// TestSaid holds what is widely said against what was counted.
+func TestSaid(t *testing.T) {
+	t.Parallel()
+	x := trial()
+	x.Said = &scenarios.Said{Sends: new(3), Arrivals: new(9), Effects: new(1), Answers: map[string]int{"409": 6, "201": 4}}
+	want := []lab.Said{{Name: "sends", Said: 3, Measured: 2}, {Name: "arrivals", Said: 9, Measured: 2}, {Name: "effects", Said: 1, Measured: 2},
+		{Name: "answers 201", Said: 4, Measured: 2}, {Name: "answers 409", Said: 6}}
+	if diff := cmp.Diff(want, Decide(x, seen()).Said); diff != "" {
+		t.Error(diff)
+	}
+	if got := Decide(trial(), seen()).Said; got != nil {
+		t.Errorf("of a trial of which nothing is said: %v", got)
+	}
+}
+
 func TestCountsByOperation(t *testing.T) {
 	t.Parallel()
 	tr, obs := trial(), seen()

@@ -67,6 +67,13 @@ type Check struct {
 	Evidence []string `json:"evidence,omitempty"` // the events it rests on, at most a few
 }
 
+// Said is a number that is widely said to come out of a configuration, beside the one that did.
+type Said struct {
+	Name     string `json:"name"` // sends, arrivals, effects, or answers with a status
+	Said     int    `json:"said"`
+	Measured int    `json:"measured"`
+}
+
 // Result is one judged trial.
 type Result struct {
 	Scenario      string  `json:"scenario"`
@@ -82,16 +89,18 @@ type Result struct {
 	Reasons      []string       `json:"belief_reasons"` // one per operation, in order: "read timeout", "201", …
 	CallerDoneMs int64          `json:"caller_done_ms"`
 	SettledMs    int64          `json:"settled_ms"`
-	Verdict      Verdict        `json:"verdict"`
-	Why          string         `json:"why,omitempty"`         // why a trial is inconclusive
-	Defect       bool           `json:"defect,omitempty"`      // why is a defect of the lab's own code
-	Environment  bool           `json:"environment,omitempty"` // why is about what the lab stands on
-	Store        *Store         `json:"store,omitempty"`       // only where it is not the run's
-	Keys         *Store         `json:"keys,omitempty"`        // of the keys beside the database, where there are some
-	Nodes        []Node         `json:"nodes"`
-	Checks       []Check        `json:"checks"`
-	Orders       []Effect       `json:"orders"`
-	Events       []Event        `json:"events"`
+	// Said is what is widely, and wrongly, said to come out, with what was measured.
+	Said        []Said   `json:"said,omitempty"`
+	Verdict     Verdict  `json:"verdict"`
+	Why         string   `json:"why,omitempty"`         // why a trial is inconclusive
+	Defect      bool     `json:"defect,omitempty"`      // why is a defect of the lab's own code
+	Environment bool     `json:"environment,omitempty"` // why is about what the lab stands on
+	Store       *Store   `json:"store,omitempty"`       // only where it is not the run's
+	Keys        *Store   `json:"keys,omitempty"`        // of the keys beside the database, where there are some
+	Nodes       []Node   `json:"nodes"`
+	Checks      []Check  `json:"checks"`
+	Orders      []Effect `json:"orders"`
+	Events      []Event  `json:"events"`
 }
 
 // Skip is a scenario or configuration that was not run, with the reason.
