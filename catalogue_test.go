@@ -107,9 +107,48 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("nothing is said of what %s must show", name)
 		}
 	}
-	const file = "docs/catalogue.md"
+	current(t, "docs/catalogue.md", page.String())
+}
+
+// TestChecklists holds the checklists against the tags of the built-in scenarios: each item is shown
+// by some, no tag is misspelt, and docs/checklists.md shows which.
+func TestChecklists(t *testing.T) {
+	all, err := scenarios.Catalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page strings.Builder
+	page.WriteString("# Checklists\n\nWhat to look at in a service of your own, and the scenarios that show it: `retrylab list --tag TAG`\nlists them, `retrylab run --tag TAG` runs them. This page is made from the scenario files.\n")
+	for _, list := range scenarios.Checklists {
+		fmt.Fprintf(&page, "\n## %s\n\n| | tag | scenarios |\n| --- | --- | --- |\n", list.Title)
+		for _, item := range list.Items {
+			var names []string
+			for _, s := range all {
+				if slices.Contains(s.Tags, item.Tag) {
+					names = append(names, s.Name)
+				}
+			}
+			if len(names) == 0 {
+				t.Errorf("no scenario shows %s: %s", item.Tag, item.Text)
+			}
+			fmt.Fprintf(&page, "| %s | `%s` | %s |\n", item.Text, item.Tag, strings.Join(names, ", "))
+		}
+	}
+	for _, s := range all {
+		for _, tag := range s.Tags {
+			if _, ok := scenarios.CheckOf(tag); !ok && strings.Contains("check pitfall test", strings.Split(tag, "-")[0]) {
+				t.Errorf("%s has the tag %s, which is in no checklist", s.Name, tag)
+			}
+		}
+	}
+	current(t, "docs/checklists.md", page.String())
+}
+
+// current compares a page that is made from the scenario files with the one in docs.
+func current(t *testing.T, file, page string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(page.String()), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -118,7 +157,7 @@ func TestCatalogue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(page.String(), string(got)); diff != "" {
+	if diff := cmp.Diff(page, string(got)); diff != "" {
 		t.Errorf("%s is not what the files say (-files +page; go test . -update rewrites it):\n%s", file, diff)
 	}
 }

@@ -89,15 +89,37 @@ func (a *app) describe(s *scenarios.Scenario, base scenarios.Trial) error {
 			say(a.stdout, "%s", fold(source, wide, "  "))
 		}
 	}
-	if len(s.Tags) > 0 {
-		say(a.stdout, "\nTags\n%s", fold(strings.Join(s.Tags, ", "), wide, "  "))
-	}
+	a.checklists(s.Tags, wide)
 	name := s.Name
 	if !slices.Contains(scenarios.Names(), s.Name) || !strings.HasPrefix(s.File, "scenarios/") {
 		name = s.File
 	}
 	say(a.stdout, "\nNext: retrylab run %s", name)
 	return nil
+}
+
+// checklists says what of the checklists a scenario shows, and lists its other tags.
+func (a *app) checklists(tags []string, wide int) {
+	var other []string
+	for _, list := range scenarios.Checklists {
+		var items []string
+		for _, c := range list.Items {
+			if slices.Contains(tags, c.Tag) {
+				items = append(items, fold(c.Text, wide, "  ")+"\n    retrylab list --tag "+c.Tag)
+			}
+		}
+		if len(items) > 0 {
+			say(a.stdout, "\n%s\n%s", list.Title, strings.Join(items, "\n"))
+		}
+	}
+	for _, tag := range tags {
+		if _, ok := scenarios.CheckOf(tag); !ok {
+			other = append(other, tag)
+		}
+	}
+	if len(other) > 0 {
+		say(a.stdout, "\nTags\n%s", fold(strings.Join(other, ", "), wide, "  "))
+	}
 }
 
 // chain is the configuration that the file begins with, machine by machine.

@@ -3,6 +3,8 @@ package cmd
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -23,15 +25,21 @@ type listed struct {
 
 func (a *app) listCommand() *cobra.Command {
 	var format string
+	var tags []string
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List the built-in scenarios",
-		Example: "  retrylab list\n  retrylab list --format json",
+		Example: "  retrylab list\n  retrylab list --tag check-jitter\n  retrylab list --format json",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			all, err := scenarios.Catalogue()
 			if err != nil {
 				return err
+			}
+			if len(tags) > 0 {
+				if all, err = tagged(all, tags); err != nil {
+					return err
+				}
 			}
 			switch format {
 			case "table":
@@ -53,9 +61,50 @@ func (a *app) listCommand() *cobra.Command {
 			return usagef("one of: table, json", "there is no format %q", format)
 		},
 	}
+	tagFlag(c, &tags, "list the scenarios with this `tag` (repeatable: any of them)")
 	c.Flags().StringVar(&format, "format", "table", "`format`: table or json")
 	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
+}
+
+// tagFlag adds the flag --tag, which completes the tags that there are.
+func tagFlag(c *cobra.Command, tags *[]string, doc string) {
+	c.Flags().StringSliceVar(tags, "tag", nil, doc)
+	c.RegisterFlagCompletionFunc("tag", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return tagNames(), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// tagged returns the scenarios that have one of the tags.
+func tagged(all []*scenarios.Scenario, tags []string) ([]*scenarios.Scenario, error) {
+	var out []*scenarios.Scenario
+	for _, s := range all {
+		if slices.ContainsFunc(tags, func(t string) bool { return slices.Contains(s.Tags, t) }) {
+			out = append(out, s)
+		}
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	hint := "tags are: " + strings.Join(tagNames(), ", ")
+	if near := scenarios.Nearest(tags[0], tagNames()); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return nil, usagef(hint, "no scenario has the tag %q", strings.Join(tags, ","))
+}
+
+// tagNames lists the tags of the built-in scenarios.
+func tagNames() []string {
+	all, err := scenarios.Catalogue()
+	if err != nil {
+		return nil
+	}
+	var tags []string
+	for _, s := range all {
+		tags = append(tags, s.Tags...)
+	}
+	slices.Sort(tags)
+	return slices.Compact(tags)
 }
 
 func nonNil(list []string) []string {
@@ -90,6 +139,10 @@ func (a *app) list(all []*scenarios.Scenario) error {
 	if needy {
 		say(a.stdout, "\n* on PostgreSQL alone: asked for by name it starts one of its own")
 	}
-	say(a.stdout, "\n%d scenarios. Next: retrylab describe %s", len(all), all[0].Name)
+	scenarios := "scenarios"
+	if len(all) == 1 {
+		scenarios = "scenario"
+	}
+	say(a.stdout, "\n%d %s. Next: retrylab describe %s", len(all), scenarios, all[0].Name)
 	return nil
 }

@@ -64,7 +64,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	fl := c.Flags()
 	fl.BoolVar(&f.all, "all", false, "run every built-in scenario")
-	fl.StringSliceVar(&f.tags, "tag", nil, "run the built-in scenarios with this `tag` (repeatable: any of them)")
+	tagFlag(c, &f.tags, "run the built-in scenarios with this `tag` (repeatable: any of them)")
 	fl.StringVar(&f.only, "only", "", "run only the configuration with this `id`")
 	fl.StringArrayVar(&f.options.Plan.Set, "set", nil, "override a value of the scenario: `path=value` (repeatable)")
 	fl.Int64Var(&f.seed, "seed", 1, "`seed` of everything that is drawn")
@@ -100,9 +100,6 @@ func (a *app) runCommand() *cobra.Command {
 		}
 		return paths, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	})
-	c.RegisterFlagCompletionFunc("tag", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return tagNames(), cobra.ShellCompDirectiveNoFileComp
-	})
 	c.RegisterFlagCompletionFunc("only", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return configurationIDs(args), cobra.ShellCompDirectiveNoFileComp
 	})
@@ -120,19 +117,6 @@ func formatNames() []string {
 		names = append(names, f.Name)
 	}
 	return names
-}
-
-func tagNames() []string {
-	all, err := scenarios.Catalogue()
-	if err != nil {
-		return nil
-	}
-	var tags []string
-	for _, s := range all {
-		tags = append(tags, s.Tags...)
-	}
-	slices.Sort(tags)
-	return slices.Compact(tags)
 }
 
 func configurationIDs(args []string) []string {
@@ -267,21 +251,14 @@ func (a *app) choose(args []string, f *runFlags) ([]*scenarios.Scenario, error) 
 	f.options.Only, f.options.Named = map[string]string{}, map[string]bool{}
 	var list []*scenarios.Scenario
 	if f.all || len(f.tags) > 0 {
-		all, err := scenarios.Catalogue()
-		if err != nil {
+		var err error
+		if list, err = scenarios.Catalogue(); err != nil {
 			return nil, err
 		}
-		for _, s := range all {
-			if f.all || slices.ContainsFunc(f.tags, func(t string) bool { return slices.Contains(s.Tags, t) }) {
-				list = append(list, s)
+		if !f.all {
+			if list, err = tagged(list, f.tags); err != nil {
+				return nil, err
 			}
-		}
-		if len(list) == 0 {
-			hint := "tags are: " + strings.Join(tagNames(), ", ")
-			if near := scenarios.Nearest(f.tags[0], tagNames()); near != "" {
-				hint = fmt.Sprintf("did you mean %q?", near)
-			}
-			return nil, usagef(hint, "no scenario has the tag %q", strings.Join(f.tags, ","))
 		}
 	}
 	for _, arg := range args {
