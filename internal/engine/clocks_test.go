@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -124,6 +125,23 @@ func TestTooFast(t *testing.T) {
 	}
 	if err := newLab(t, engine.Wall, fast.Most()).Check(t.Context(), trial); err != nil {
 		t.Errorf("the speed that the error names is refused as well: %v", err)
+	}
+}
+
+// TestTooLong demands that nobody is made to wait for a trial of hours.
+func TestTooLong(t *testing.T) {
+	t.Parallel()
+	trial := one(t, "read-timeout", "one-attempt")
+	trial.Setup.Server.Processing = 25 * time.Hour
+	var long *engine.TooLongError
+	if err := newLab(t, engine.Wall, 20).Check(t.Context(), trial); !errors.As(err, &long) {
+		t.Fatalf("25 hours at speed 20: %v, want a TooLongError", err)
+	}
+	if got, want := long.Error(), "25h0m0s of scenario time are 1h15m0s at this speed"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if err := newLab(t, engine.Wall, 1000).Check(t.Context(), trial); err != nil {
+		t.Errorf("90 seconds of real time are too long: %v", err)
 	}
 }
 

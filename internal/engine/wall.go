@@ -38,8 +38,18 @@ func (e *TooFastError) Error() string {
 		e.Speed, e.Scenario, e.ID, e.Pair, e.Gap.Round(time.Millisecond), smallestGap)
 }
 
-// Check reports whether the lab's clock can run t at its speed, as a [*TooFastError] when it
-// cannot. It runs the trial on the virtual clock to know what decides it.
+// bearable is how long, in real time, one trial may take of which it is known beforehand.
+const bearable = 10 * time.Minute
+
+// TooLongError says that a trial has more scenario time than anybody waits for at a speed.
+type TooLongError struct{ Scenario, Real time.Duration }
+
+func (e *TooLongError) Error() string {
+	return fmt.Sprintf("%s of scenario time are %s at this speed", e.Scenario.Round(time.Second), e.Real.Round(time.Second))
+}
+
+// Check reports whether the lab's clock can run t at its speed, as a [*TooFastError] or a
+// [*TooLongError] when it cannot. It runs the trial on the virtual clock to know what decides it.
 func (l *Lab) Check(ctx context.Context, t scenarios.Trial) error {
 	if l.clock != Wall {
 		return nil
@@ -47,6 +57,9 @@ func (l *Lab) Check(ctx context.Context, t scenarios.Trial) error {
 	plan, _ := l.onVirtual(ctx, t)
 	if plan.Broken != "" {
 		return nil // it will say so itself when it runs
+	}
+	if real := l.real(plan.Settled, l.speed); real > bearable {
+		return &TooLongError{Scenario: plan.Settled, Real: real}
 	}
 	p, ok := deciding(t, plan).closest()
 	if !ok || l.real(p.gap, l.speed) >= smallestGap {

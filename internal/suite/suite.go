@@ -99,7 +99,7 @@ func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Docum
 		return nil, err
 	}
 	defer closeLabs()
-	if err := check(ctx, labs, jobs, o); err != nil {
+	if jobs, err = check(ctx, labs, jobs, o, doc); err != nil {
 		return nil, err
 	}
 	limited := ctx
@@ -389,10 +389,11 @@ func needsPostgres(trials []scenarios.Trial) string {
 	return why
 }
 
-// check refuses a speed that real time cannot keep up with, before anything is run.
-func check(ctx context.Context, labs map[ground]*engine.Lab, jobs []job, o Options) error {
+// check refuses a speed that real time cannot keep up with, before anything is run, and leaves out
+// what nobody waits for.
+func check(ctx context.Context, labs map[ground]*engine.Lab, jobs []job, o Options, doc *lab.Document) ([]job, error) {
 	if o.Clock != engine.Wall {
-		return nil
+		return jobs, nil
 	}
 	errs := make([]error, len(jobs))
 	parallel(len(jobs), runtime.NumCPU(), func(i int) {
@@ -401,16 +402,26 @@ func check(ctx context.Context, labs map[ground]*engine.Lab, jobs []job, o Optio
 		}
 	})
 	var worst *engine.TooFastError
-	for _, err := range errs {
-		var e *engine.TooFastError
-		if errors.As(err, &e) && (worst == nil || e.Gap < worst.Gap) {
-			worst = e
+	var short []job
+	for i, err := range errs {
+		var fast *engine.TooFastError
+		var long *engine.TooLongError
+		switch t := jobs[i].trial; {
+		case errors.As(err, &long):
+			skip := lab.Skip{Scenario: t.Scenario, ID: t.ID, Reason: long.Error()}
+			if !slices.Contains(doc.Skipped, skip) { // one for all seeds
+				doc.Skipped = append(doc.Skipped, skip)
+			}
+			continue
+		case errors.As(err, &fast) && (worst == nil || fast.Gap < worst.Gap):
+			worst = fast
 		}
+		short = append(short, jobs[i])
 	}
 	if worst != nil {
-		return worst
+		return nil, worst
 	}
-	return nil
+	return short, nil
 }
 
 // parallel calls f for 0 … n-1, at most jobs at a time.

@@ -212,6 +212,16 @@ func TestSkipped(t *testing.T) {
 	if len(doc.Skipped) != 1 || doc.ExitCode != ExitHeld || len(doc.Results) != 1 {
 		t.Errorf("%d skipped, %d results, exit %d; want one of each, exit 0", len(doc.Skipped), len(doc.Results), doc.ExitCode)
 	}
+	doc, err = Run(t.Context(), []*scenarios.Scenario{
+		file(t, "{name: t, server: {processing: 200h}}"),
+		file(t, "{name: u, variants: [{name: long, set: {server.processing: 200h}}, {name: short}]}"),
+	}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Skipped) != 2 || len(doc.Results) != 1 || !strings.Contains(doc.Skipped[1].Reason, "200h0m0s of scenario time") {
+		t.Errorf("skipped %+v, %d results; want two that take hours skipped, one result", doc.Skipped, len(doc.Results))
+	}
 }
 
 // TestRunID tells runs apart by what was asked for, and by nothing else.
