@@ -30,6 +30,8 @@ type Config struct {
 	Layers   []policy.Layer // outermost first
 	Pool     int            // connections that may be open at once; 0 for no limit
 	Idle     int            // connections that have served a request when the first send starts
+	// PassDeadline sends what is left of the limits on a send along with it.
+	PassDeadline bool
 }
 
 // Chain is the layers of a machine over its transport.
@@ -65,7 +67,9 @@ func (c *Chain) roundTrip(ctx context.Context, trip Trip, method string) (*http.
 	if trip.left == nil {
 		trip.left = &atomic.Bool{}
 	}
-	ctx, cancel := within(ctx, c.config.Clock, c.config.Timeouts.Total, "total")
+	ctx, cancelGiven := within(ctx, c.config.Clock, trip.Within, lab.StageDeadline)
+	ctx, cancelTotal := within(ctx, c.config.Clock, c.config.Timeouts.Total, "total")
+	cancel := func() { cancelTotal(); cancelGiven() }
 	req, err := http.NewRequestWithContext(trip.with(ctx), method, "http://"+c.config.Targets[0]+lab.OrderPath, nil)
 	if err != nil {
 		cancel()
@@ -223,11 +227,14 @@ func believe(resp *http.Response, content []byte) (lab.Belief, string) {
 	case resp.StatusCode == http.StatusBadGateway, resp.StatusCode == http.StatusGatewayTimeout:
 		// A gateway that got no answer knows no more than the caller.
 		return lab.Unknown, status
-	case resp.StatusCode == http.StatusConflict:
-		var p lab.Problem
-		if json.Unmarshal(content, &p) == nil && p.Type == lab.ProblemInProgress {
-			return lab.Unknown, status + " in progress"
-		}
+	}
+	var p lab.Problem
+	switch json.Unmarshal(content, &p); {
+	case resp.StatusCode == http.StatusConflict && p.Type == lab.ProblemInProgress:
+		return lab.Unknown, status + " in progress"
+	case p.Type == lab.ProblemUpstream:
+		// It is the hop's own, and says of the service no more than a 502 does.
+		return lab.Unknown, status + " upstream"
 	}
 	return lab.Failed, status
 }

@@ -32,6 +32,7 @@ type transport struct {
 	network  vtime.Network
 	record   func(lab.Event)
 	timeouts Timeouts
+	tells    bool          // sends the time that is left along
 	pool     chan struct{} // a token for each open connection; nil for no limit
 	http     *http.Transport
 
@@ -40,7 +41,7 @@ type transport struct {
 }
 
 func newTransport(c Config) *transport {
-	t := &transport{node: c.Node, clock: c.Clock, network: c.Network, record: c.Record, timeouts: c.Timeouts, idle: map[string][]net.Conn{}}
+	t := &transport{node: c.Node, clock: c.Clock, network: c.Network, record: c.Record, timeouts: c.Timeouts, tells: c.PassDeadline, idle: map[string][]net.Conn{}}
 	if c.Pool > 0 {
 		t.pool = make(chan struct{}, c.Pool)
 	}
@@ -153,6 +154,13 @@ func (s *send) prepare(req *http.Request) (*http.Request, []string) {
 	req.URL.Scheme, req.URL.Host, req.Host = "http", s.target, s.target
 	req.Header.Set(lab.HeaderOperation, s.trip.Operation)
 	req.Header.Set(lab.HeaderSend, s.trip.Path)
+	deadline := s.trip.Deadline
+	if left := remaining(s.ctx, s.transport.clock); s.transport.tells && left != 0 {
+		deadline = lab.FormatDeadline(left)
+	}
+	if deadline != "" {
+		req.Header.Set(lab.HeaderDeadline, deadline)
+	}
 	content := s.trip.payload.content(s.number)
 	if s.trip.Body == policy.NoBody {
 		req.URL.RawQuery = string(content)

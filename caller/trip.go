@@ -27,6 +27,12 @@ type Trip struct {
 	// where nobody can.
 	Gone func() bool
 
+	// Within is what is left of the time that whoever asked for the request has given, in scenario
+	// time; 0 for no limit. Deadline is that limit as it came over the wire, to go on with the request
+	// untouched; empty for none.
+	Within   time.Duration
+	Deadline string
+
 	payload payload
 	left    *atomic.Bool // something of it may have left the host
 }

@@ -84,6 +84,7 @@ func (c *checker) check() error {
 		c.layers(fmt.Sprintf("hops[%d].layers", i), p.Hops[i].Layers, &resolved)
 		c.trial.HopLayers = append(c.trial.HopLayers, resolved)
 	}
+	c.deadline()
 	c.demands("premise", p.Premises)
 	c.demands("invariant", c.trial.Invariants)
 	c.expect(machines)
@@ -134,23 +135,20 @@ func (c *checker) defaults(p *Setup) {
 	def(&p.Caller.Connection, "fresh")
 	if p.Caller.Body == "" {
 		p.Caller.Body = policy.Buffered
-		if !slices.Contains([]string{"POST", "PUT", "PATCH"}, p.Caller.Method) {
+		if !HasBody(p.Caller.Method) {
 			p.Caller.Body = policy.NoBody
 		}
 	}
 	if p.Caller.Connection == "reused" && p.Caller.Idle == 0 {
 		p.Caller.Idle = 1
 	}
+	def(&p.Caller.Deadline, "local")
 	for i := range p.Hops {
-		h := &p.Hops[i]
-		def(&h.Kind, "service")
-		def(&h.Name, h.Kind)
-		if h.Kind == "nginx" && h.Layers == nil {
-			h.Layers = []policy.Settings{{Preset: "nginx"}}
-		}
+		p.Hops[i].defaults()
 	}
 	def(&p.Server.Name, "order")
 	def(&p.Server.OnClientGone, "finish")
+	def(&p.Server.Deadline, "ignore")
 	def(&p.Server.RowsOrder, "fixed")
 	def(&p.Server.OnUnknownCommit, "fail")
 	if s := c.root.get("server"); p.Server.Replicas == 0 && (s == nil || s.get("replicas") == nil) {
@@ -163,6 +161,7 @@ func (c *checker) caller(x *Caller) {
 	c.word("caller.key", x.Key)
 	c.word("caller.content", x.Content)
 	c.word("caller.connection", x.Connection)
+	c.word("caller.deadline", x.Deadline)
 	c.word("caller.body", string(x.Body))
 	if x.Body != policy.NoBody && !slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, x.Method) {
 		c.fail("caller.body", fmt.Sprintf("a %s is sent without a body here", x.Method), "real clients turn a GET with a body into a POST; write method: POST")
@@ -178,14 +177,6 @@ func (c *checker) caller(x *Caller) {
 	c.name("caller.name", x.Name, "a machine")
 }
 
-func (c *checker) hop(path string, h *Hop) {
-	c.word(path+".kind", h.Kind)
-	c.name(path+".name", h.Name, "a machine")
-	if h.Timeouts.Acquire > 0 {
-		c.fail(path+".timeouts.acquire", "a hop has no pool to wait for", "")
-	}
-}
-
 func (c *checker) name(path, name, what string) {
 	if !slugPattern.MatchString(name) || len(name) > 40 {
 		c.fail(path, fmt.Sprintf("%s is no name for %s", quote(name), what), "lower-case letters, digits and hyphens, at most 40")
@@ -195,6 +186,7 @@ func (c *checker) name(path, name, what string) {
 func (c *checker) server(x *Server) {
 	c.name("server.name", x.Name, "a machine")
 	c.word("server.on-client-gone", x.OnClientGone)
+	c.word("server.deadline", x.Deadline)
 	c.number("server.replicas", x.Replicas)
 	c.word("server.on-unknown-commit", x.OnUnknownCommit)
 	c.number("server.transaction-retries", x.TransactionRetries)

@@ -20,6 +20,12 @@ type Rule struct {
 	Low, High int // of a number; of no meaning with words
 }
 
+var methods = []string{"POST", "GET", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"}
+
+// HasBody reports whether a request of that method carries its order in a body: of itself, unless
+// caller.body says otherwise.
+func HasBody(method string) bool { return slices.Contains([]string{"POST", "PUT", "PATCH"}, method) }
+
 // Rules lists every rule.
 var Rules = []Rule{
 	{Path: "family", Words: Families},
@@ -27,7 +33,7 @@ var Rules = []Rule{
 	{Path: "needs[]", Words: []string{"postgres", "redis"}},
 	{Path: "operations", Low: 1, High: maxOperations},
 	{Path: "concurrency", Low: 1, High: maxConcurrency},
-	{Path: "caller.method", Words: []string{"POST", "GET", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"}},
+	{Path: "caller.method", Words: methods},
 	{Path: "caller.body", Words: texts(policy.Bodies)},
 	{Path: "caller.content", Words: []string{"same", "changing"}},
 	{Path: "caller.key", Words: []string{"none", "operation", "attempt", "content", "appended", "server"}},
@@ -36,11 +42,18 @@ var Rules = []Rule{
 	{Path: "caller.idle", Low: 0, High: 100},
 	{Path: "caller.layers[].preset", Words: presetNames()},
 	{Path: "caller.layers[].backoff.jitter", Words: policy.Jitters},
-	{Path: "hops[].kind", Words: []string{"service", "nginx"}},
+	{Path: "caller.deadline", Words: []string{"local", "header"}},
+	{Path: "hops[].kind", Words: hopKindNames()},
+	{Path: "hops[].method", Words: methods},
+	{Path: "hops[].on-client-gone", Words: []string{"finish", "cancel"}},
+	{Path: "hops[].error-status", Low: 400, High: 599},
+	{Path: "hops[].timeout-status", Low: 400, High: 599},
+	{Path: "hops[].deadline", Words: []string{"ignore", "pass", "forward"}},
 	{Path: "hops[].layers[].preset", Words: presetNames()},
 	{Path: "hops[].layers[].backoff.jitter", Words: policy.Jitters},
 	{Path: "server.replicas", Low: 1, High: maxReplicas},
 	{Path: "server.on-client-gone", Words: []string{"finish", "cancel"}},
+	{Path: "server.deadline", Words: []string{"ignore", "honour"}},
 	{Path: "server.rows-order", Words: []string{"fixed", "alternate"}},
 	{Path: "server.transaction-retries", Low: 0, High: 10},
 	{Path: "server.on-unknown-commit", Words: []string{"fail", "retry", "ask"}},

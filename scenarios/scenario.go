@@ -46,15 +46,7 @@ type Caller struct {
 	Pool       int               `yaml:"pool" doc:"connections that may be open at once; no limit when absent"`
 	Connection string            `yaml:"connection" doc:"fresh (one for each send) or reused (the first sends find idle connections that served a request before)"`
 	Idle       int               `yaml:"idle" doc:"reused: how many idle connections there are at the start"`
-}
-
-// Hop is a machine between caller and server: a server and a caller in one.
-type Hop struct {
-	Name     string            `yaml:"name" doc:"what it is called in reports"`
-	Kind     string            `yaml:"kind" doc:"service (goes on when its client leaves) or nginx (gives up)"`
-	Timeouts Timeouts          `yaml:"timeouts" doc:"limits of each of its sends"`
-	Layers   []policy.Settings `yaml:"layers" doc:"its own retry layers, outermost first"`
-	StripKey bool              `yaml:"strip-key" doc:"drops the Idempotency-Key header"`
+	Deadline   string            `yaml:"deadline" doc:"its limits on a request (total, attempt, those of its layers): local (the default: nobody else knows of them) or header (what is left of them goes along)"`
 }
 
 // Server is the order service.
@@ -65,6 +57,7 @@ type Server struct {
 	Guard        guard.Settings   `yaml:"guard" doc:"protection against duplicates"`
 	Faults       []fault.Settings `yaml:"faults" doc:"defects, by place"`
 	OnClientGone string           `yaml:"on-client-gone" doc:"finish (the default) or cancel"`
+	Deadline     string           `yaml:"deadline" doc:"what it does with a deadline that comes with a request: ignore (the default) or honour (gives up when it is over, unless the order is committed)"`
 	Processes    bool             `yaml:"processes" doc:"on the wall clock each replica is a process of its own, which a crash really kills; the virtual clock plays the same within one"`
 
 	Rows                    []string      `yaml:"rows" doc:"rows that orders share, such as an article's stock: each order's transaction changes them, in this order"`

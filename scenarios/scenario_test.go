@@ -22,9 +22,9 @@ func TestDefaults(t *testing.T) {
 	want := scenarios.Setup{
 		Operations: 1, Concurrency: 1, Amount: 5000,
 		Caller: scenarios.Caller{
-			Name: "caller", Method: "POST", Body: policy.Buffered, Content: "same", Key: "none", Connection: "fresh",
+			Name: "caller", Method: "POST", Body: policy.Buffered, Content: "same", Key: "none", Connection: "fresh", Deadline: "local",
 		},
-		Server: scenarios.Server{Name: "order", Replicas: 1, OnClientGone: "finish", RowsOrder: "fixed", OnUnknownCommit: "fail"},
+		Server: scenarios.Server{Name: "order", Replicas: 1, OnClientGone: "finish", Deadline: "ignore", RowsOrder: "fixed", OnUnknownCommit: "fail"},
 	}
 	trials := plan(t, s)
 	if len(trials) != 1 {

@@ -198,6 +198,7 @@ type request struct {
 	body     string
 	keys     []string
 	patience time.Duration // the client leaves after that; 0 is never
+	deadline string        // what it says of that, as it goes over the wire
 }
 
 const book = `{"item":"book","amount_minor":5000}`
@@ -214,6 +215,7 @@ func order(id, key string) request {
 func (r request) after(at time.Duration) request         { r.at = at; return r }
 func (r request) with(body string) request               { r.body = body; return r }
 func (r request) leaving(patience time.Duration) request { r.patience = patience; return r }
+func (r request) within(deadline string) request         { r.deadline = deadline; return r }
 func (r request) to(replica int) request                 { r.replica = replica; return r }
 func (r request) get(query string) request {
 	r.method, r.path, r.body = "GET", "/orders?"+query, ""
@@ -287,6 +289,9 @@ func (r request) http() *http.Request {
 	if r.id != "" {
 		req.Header.Set(lab.HeaderOperation, "op-1")
 		req.Header.Set(lab.HeaderSend, r.id)
+	}
+	if r.deadline != "" {
+		req.Header.Set(lab.HeaderDeadline, r.deadline)
 	}
 	if r.keys != nil {
 		req.Header[lab.HeaderKey] = r.keys

@@ -41,6 +41,9 @@ type Config struct {
 	// CancelWhenGone gives work up when its client leaves. The default goes on, as services do
 	// that do not look at the request's context.
 	CancelWhenGone bool
+	// HonourDeadline gives work up, and the order with it, when the time is over that the client has
+	// given. The default looks at no deadline.
+	HonourDeadline bool
 	// OwnKeys makes the service give each arrival a key of its own, as one does that makes the
 	// key itself when the client should have: it protects nothing.
 	OwnKeys bool
@@ -193,7 +196,6 @@ type handling struct {
 var errEnded = errors.New("the request has ended")
 
 func (h *handling) handle() {
-	s := h.service
 	switch err := h.receive(); {
 	case errors.Is(err, errEnded):
 		return
@@ -201,10 +203,7 @@ func (h *handling) handle() {
 		h.refuse(refusal(err), lab.ProblemInvalid, err)
 		return
 	}
-	h.work = h.life.ctx
-	if s.config.CancelWhenGone {
-		h.work = h.r.Context()
-	}
+	defer h.limit()()
 	answer, err := h.process()
 	if err == nil {
 		answer, err = h.strike(fault.InReply, answer)
@@ -213,6 +212,8 @@ func (h *handling) handle() {
 	case errors.Is(err, fault.ErrEnded):
 	case h.life.ctx.Err() != nil:
 		h.drop(false) // the lab has ended; who is still there is not to be told anything
+	case errors.Is(err, errDeadline), err != nil && context.Cause(h.work) == errDeadline:
+		h.expire()
 	case errors.Is(err, guard.ErrGone), err != nil && h.work.Err() != nil:
 		h.record(lab.Event{Kind: lab.ClientGone})
 		h.drop(false)

@@ -51,9 +51,9 @@ func ServiceConfig(setup scenarios.Setup) slowserver.Config {
 	server := setup.Server
 	return slowserver.Config{
 		Processing: server.Processing, Guard: server.Guard, Faults: server.Faults,
-		CancelWhenGone: server.OnClientGone == "cancel",
-		OwnKeys:        setup.Caller.Key == "server",
-		Rows:           server.Rows, RowTime: server.RowTime, AlternateRows: server.RowsOrder == "alternate",
+		CancelWhenGone: server.OnClientGone == "cancel", HonourDeadline: server.Deadline == "honour",
+		OwnKeys: setup.Caller.Key == "server",
+		Rows:    server.Rows, RowTime: server.RowTime, AlternateRows: server.RowsOrder == "alternate",
 		OrderOutside:       server.OrderOutsideTransaction,
 		TransactionRetries: server.TransactionRetries, OnUnknownCommit: server.OnUnknownCommit,
 	}
@@ -90,17 +90,21 @@ func (r *rig) build(*lab.Observation) (err error) {
 	}
 	for i := len(setup.Hops) - 1; i >= 0; i-- {
 		spec := setup.Hops[i]
-		chain := caller.NewChain(r.sender(spec.Name, targets, spec.Timeouts, r.trial.HopLayers[i]))
+		kind, _ := scenarios.FindHopKind(spec.Kind)
+		sender := r.sender(spec.Name, targets, spec.Timeouts, r.trial.HopLayers[i])
+		sender.PassDeadline = spec.Deadline == "pass"
+		chain := caller.NewChain(sender)
 		if err := r.warm(chain); err != nil {
 			return err
 		}
-		if err := r.serve(spec.Name, &hop{spec: spec, chain: chain, life: r.life, record: r.journal.record}); err != nil {
+		if err := r.serve(spec.Name, &hop{spec: spec, kind: kind, chain: chain, clock: r.world.clock, life: r.life, record: r.journal.record}); err != nil {
 			return err
 		}
 		targets = []string{spec.Name}
 	}
 	from := setup.Caller
 	sender := r.sender(from.Name, targets, from.Timeouts, r.trial.Layers)
+	sender.PassDeadline = from.Deadline == "header"
 	sender.Pool, sender.Idle = from.Pool, max(from.Idle, sender.Idle)
 	r.caller = caller.New(sender, caller.Habits{
 		Method: from.Method, Body: from.Body, Key: from.Key, Changing: from.Content == "changing",

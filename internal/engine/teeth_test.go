@@ -64,6 +64,12 @@ func sabotages(t scenarios.Trial) []sabotage {
 		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		add("without the guard's "+name, true, func(c *scenarios.Trial) { c.Setup.Server.Guard = changed })
 	}
+	if t.Setup.Server.Deadline != "ignore" {
+		add("without the server's deadline", true, func(c *scenarios.Trial) { c.Setup.Server.Deadline = "ignore" })
+	}
+	if t.Setup.Caller.Deadline != "local" {
+		add("without the caller's deadline", true, func(c *scenarios.Trial) { c.Setup.Caller.Deadline = "local" })
+	}
 	if t.Setup.Server.TransactionRetries > 0 {
 		add("without transaction-retries", true, func(c *scenarios.Trial) { c.Setup.Server.TransactionRetries = 0 })
 	}
@@ -94,6 +100,9 @@ func sabotages(t scenarios.Trial) []sabotage {
 				add("without the layer "+l.Name+" of "+hop.Name, true, func(c *scenarios.Trial) { c.HopLayers[h] = slices.Delete(c.HopLayers[h], i, i+1) })
 			}
 		}
+		for _, s := range hopSabotages(hop) {
+			add("without "+s.name+" of "+hop.Name, true, func(c *scenarios.Trial) { s.change(&c.Setup.Hops[h]) })
+		}
 		add("without the hop "+hop.Name, true, func(c *scenarios.Trial) {
 			c.Setup.Hops = slices.Delete(c.Setup.Hops, h, h+1)
 			c.HopLayers = slices.Delete(c.HopLayers, h, h+1)
@@ -115,6 +124,34 @@ func sabotages(t scenarios.Trial) []sabotage {
 		c.Setup.Server.Faults, c.Setup.Server.Processing, c.Setup.Server.Guard = nil, 0, guard.Settings{}
 		c.Layers = []policy.Layer{}
 	})
+	return out
+}
+
+// hopSabotage takes one setting of a hop away.
+type hopSabotage struct {
+	name   string
+	change func(*scenarios.Hop)
+}
+
+// hopSabotages lists those of the settings that the hop has.
+func hopSabotages(h scenarios.Hop) (out []hopSabotage) {
+	kind, _ := scenarios.FindHopKind(h.Kind)
+	for _, s := range []struct {
+		hopSabotage
+		given bool
+	}{
+		{hopSabotage{"the method", func(h *scenarios.Hop) { h.Method = "" }}, h.Method != ""},
+		{hopSabotage{"the work before", func(h *scenarios.Hop) { h.WorkBefore = 0 }}, h.WorkBefore > 0},
+		{hopSabotage{"the work after", func(h *scenarios.Hop) { h.WorkAfter = 0 }}, h.WorkAfter > 0},
+		{hopSabotage{"on-client-gone", func(h *scenarios.Hop) { h.OnClientGone = kind.OnClientGone }}, h.OnClientGone != kind.OnClientGone},
+		{hopSabotage{"the error status", func(h *scenarios.Hop) { h.ErrorStatus = kind.ErrorStatus }}, h.ErrorStatus != kind.ErrorStatus},
+		{hopSabotage{"the deadline", func(h *scenarios.Hop) { h.Deadline = "ignore" }}, h.Deadline != "ignore"},
+		{hopSabotage{"the longest deadline", func(h *scenarios.Hop) { h.MaxDeadline = 0 }}, h.MaxDeadline > 0},
+	} {
+		if s.given {
+			out = append(out, s.hopSabotage)
+		}
+	}
 	return out
 }
 

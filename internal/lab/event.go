@@ -10,7 +10,7 @@ import (
 type Kind string
 
 // The kinds of events. The caller's side and every hop record send to stop; the servers record
-// arrival to client-gone; the engine records start, done and settled.
+// arrival to client-gone, and a time-out where they keep a deadline; the engine records start, done and settled.
 const (
 	Start   Kind = "start"   // an operation begins
 	Send    Kind = "send"    // a request starts at its innermost layer, even if it never leaves the host
@@ -37,6 +37,10 @@ const (
 	Done    Kind = "done"    // an operation ended: Detail is the belief
 	Settled Kind = "settled" // nothing more can happen
 )
+
+// StageDeadline is the detail of a [Timeout] that a deadline has brought about which came with a
+// request: at whoever kept it.
+const StageDeadline = "deadline"
 
 // Kinds lists every kind in the order of a request's life.
 var Kinds = []Kind{

@@ -7,6 +7,7 @@ const (
 	HeaderSend      = "Retrylab-Send"      // the path of tries that sent it
 	HeaderKey       = "Idempotency-Key"
 	HeaderReplayed  = "Idempotent-Replayed" // "true" on an answer that was stored before
+	HeaderDeadline  = "Retrylab-Deadline"   // what is left of the time for a request: see [FormatDeadline]
 
 	OrderPath  = "/orders"
 	HealthPath = "/healthz"
@@ -17,6 +18,7 @@ const (
 	ProblemInjected   = "urn:retrylab:problem:injected"     // a status that a fault answered
 	ProblemInvalid    = "urn:retrylab:problem:invalid"      // a request that is no order
 	ProblemUpstream   = "urn:retrylab:problem:upstream"     // a hop got no answer from behind it
+	ProblemDeadline   = "urn:retrylab:problem:deadline"     // the time that the sender had given was over
 	ProblemStore      = "urn:retrylab:problem:store"        // the database failed
 	ProblemUnknownKey = "urn:retrylab:problem:unknown-key"  // nothing is known of a key
 )

@@ -1,0 +1,133 @@
+package scenarios
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"retrylab/caller/policy"
+)
+
+// Hop is a machine between caller and server: a server and a caller in one.
+type Hop struct {
+	Name     string            `yaml:"name" doc:"what it is called in reports"`
+	Kind     string            `yaml:"kind" doc:"what it is, which decides what it does unless told otherwise: service (its own work, reads an answer before it gives one, goes on when its client leaves) or nginx (passes an answer on as it comes, gives up)"`
+	Timeouts Timeouts          `yaml:"timeouts" doc:"limits of each of its sends"`
+	Layers   []policy.Settings `yaml:"layers" doc:"its own retry layers, outermost first"`
+	StripKey bool              `yaml:"strip-key" doc:"drops the Idempotency-Key header"`
+
+	Method        string         `yaml:"method" doc:"HTTP method of what it sends on; that of the request when absent"`
+	WorkBefore    time.Duration  `yaml:"work-before" doc:"its own work before it sends on"`
+	WorkAfter     time.Duration  `yaml:"work-after" doc:"its own work after it has its answer"`
+	OnClientGone  string         `yaml:"on-client-gone" doc:"finish (the default of a service) or cancel (that of nginx)"`
+	ErrorStatus   int            `yaml:"error-status" doc:"what it answers when what it sent on failed: refused, reset, closed without an answer; 502 when absent"`
+	TimeoutStatus int            `yaml:"timeout-status" doc:"what it answers when what it sent on took too long; 504 when absent"`
+	Deadline      string         `yaml:"deadline" doc:"what it does with a deadline that comes with a request: ignore (the default), pass (keeps it and passes on what is left of it and of its own limits) or forward (hands it on as it came, without a look)"`
+	MinRemaining  *time.Duration `yaml:"min-remaining" doc:"deadline pass: with no more than this left it sends nothing on and answers as after a time-out; 50ms when absent"`
+	MaxDeadline   time.Duration  `yaml:"max-deadline" doc:"deadline pass: a longer one is cut to this; no limit when absent"`
+}
+
+// HopKind is what a machine between caller and server can be: what it does unless its file says
+// otherwise.
+type HopKind struct {
+	Name         string
+	OnClientGone string
+	ErrorStatus  int
+	Preset       string // of its retry layer; empty for none
+	// Streams makes it pass an answer on as it comes. A machine that does not has read the whole
+	// of it before it gives one.
+	Streams bool
+}
+
+// HopKinds lists them. The first is what a hop is that does not say.
+var HopKinds = []HopKind{
+	{Name: "service", OnClientGone: "finish", ErrorStatus: 502},
+	{Name: "nginx", OnClientGone: "cancel", ErrorStatus: 502, Preset: "nginx", Streams: true},
+}
+
+// FindHopKind returns the kind of that name.
+func FindHopKind(name string) (HopKind, bool) {
+	i := slices.IndexFunc(HopKinds, func(k HopKind) bool { return k.Name == name })
+	if i < 0 {
+		return HopKind{}, false
+	}
+	return HopKinds[i], true
+}
+
+func hopKindNames() []string {
+	var names []string
+	for _, k := range HopKinds {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// minRemaining is what a hop wants to have left of a deadline to send on, unless its file says so.
+const minRemaining = 50 * time.Millisecond
+
+// defaults fills in what the kind of the hop decides.
+func (h *Hop) defaults() {
+	if h.Kind == "" {
+		h.Kind = HopKinds[0].Name
+	}
+	kind, _ := FindHopKind(h.Kind)
+	if h.Name == "" {
+		h.Name = h.Kind
+	}
+	if h.Layers == nil && kind.Preset != "" {
+		h.Layers = []policy.Settings{{Preset: kind.Preset}}
+	}
+	if h.OnClientGone == "" {
+		h.OnClientGone = kind.OnClientGone
+	}
+	if h.ErrorStatus == 0 {
+		h.ErrorStatus = kind.ErrorStatus
+	}
+	if h.TimeoutStatus == 0 {
+		h.TimeoutStatus = 504
+	}
+	if h.Deadline == "" {
+		h.Deadline = "ignore"
+	}
+	if h.MinRemaining == nil && h.Deadline == "pass" {
+		least := minRemaining
+		h.MinRemaining = &least
+	}
+}
+
+func (c *checker) hop(path string, h *Hop) {
+	c.word(path+".kind", h.Kind)
+	c.name(path+".name", h.Name, "a machine")
+	if h.Timeouts.Acquire > 0 {
+		c.fail(path+".timeouts.acquire", "a hop has no pool to wait for", "")
+	}
+	if h.Method != "" {
+		c.word(path+".method", h.Method)
+	}
+	c.word(path+".on-client-gone", h.OnClientGone)
+	c.number(path+".error-status", h.ErrorStatus)
+	c.number(path+".timeout-status", h.TimeoutStatus)
+	c.word(path+".deadline", h.Deadline)
+	if h.Deadline == "pass" {
+		return
+	}
+	for _, setting := range []struct {
+		name  string
+		given bool
+	}{{"min-remaining", h.MinRemaining != nil}, {"max-deadline", h.MaxDeadline > 0}} {
+		if at := path + "." + setting.name; setting.given {
+			c.failKey(at, fmt.Sprintf("%s means nothing with deadline %s", at, h.Deadline), "add deadline: pass")
+		}
+	}
+}
+
+// deadline checks that there is a limit to pass on where one is to be.
+func (c *checker) deadline() {
+	from := c.trial.Setup.Caller
+	bounded := from.Timeouts.Total > 0 || from.Timeouts.Attempt > 0 ||
+		slices.ContainsFunc(c.trial.Layers, func(l policy.Layer) bool { return l.Total > 0 || l.Timeout > 0 })
+	if from.Deadline == "header" && !bounded {
+		c.fail("caller.deadline", "the caller has no deadline to pass on",
+			"set caller.timeouts.total or .attempt, or the total or timeout of a layer; a read time-out is one for each read")
+	}
+}
