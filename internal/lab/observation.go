@@ -24,6 +24,18 @@ type Effect struct {
 	CreatedMs int64         `json:"created_ms"`    // Created in whole milliseconds
 }
 
+// Entry is one durable result beside the order, in a ledger of its own: a message, a charge.
+type Entry struct {
+	Ledger    string        `json:"ledger"`
+	Operation string        `json:"operation"`           // which intent it belongs to
+	Send      string        `json:"send"`                // the send that made it
+	Node      string        `json:"node"`                // the replica or the job that made it
+	Reference string        `json:"reference,omitempty"` // what its ledger knows it by, empty where none was given
+	Amount    int64         `json:"amount_minor"`        // in the currency's minor unit (cents)
+	Created   time.Duration `json:"-"`                   // scenario time
+	CreatedMs int64         `json:"created_ms"`          // Created in whole milliseconds
+}
+
 // Outcome is how one operation ended for its caller.
 type Outcome struct {
 	Operation string
@@ -58,6 +70,7 @@ type Store struct {
 type Observation struct {
 	Events      []Event   // in order of time
 	Effects     []Effect  // read by SQL when everything had settled
+	Entries     []Entry   // of all ledgers beside the orders, read by SQL in the same moment
 	Outcomes    []Outcome // one per operation
 	Nodes       []Node    // caller, hops in order, replicas
 	Faults      []FaultCount

@@ -59,6 +59,17 @@ type Order struct {
 	Created   time.Duration // scenario time
 }
 
+// Entry is one line of a ledger: a durable result beside the order, such as a message or a charge.
+type Entry struct {
+	Ledger    string
+	Operation string
+	Send      string
+	Node      string
+	Reference string        // what the ledger knows it by: it takes one entry of each; empty for none
+	Amount    int64         // minor units
+	Created   time.Duration // scenario time
+}
+
 // Isolation is how far a transaction is kept from what others do. The zero value is the engine's
 // own default.
 type Isolation string
@@ -115,6 +126,9 @@ type Tx interface {
 	Placed(ctx context.Context, key string) (number int64, found bool, err error)
 	// Touch changes a row that many orders share, such as an article's stock.
 	Touch(ctx context.Context, row string) error
+	// Enter makes an entry in a ledger that lies in this database. It reports false, and changes
+	// nothing, where the ledger has one with its reference.
+	Enter(ctx context.Context, e Entry) (entered bool, err error)
 	// Commit makes the transaction durable. After an error that is not ErrUnknownOutcome nothing is.
 	Commit() error
 	// Rollback gives the transaction up. After Commit it does nothing.
@@ -165,8 +179,13 @@ type Store interface {
 	Changed() <-chan struct{}
 	// Count returns how many orders an operation has, by SQL.
 	Count(ctx context.Context, operation string) (int, error)
+	// Enter makes an entry in a ledger of another system: it is durable at once, and no transaction
+	// of this database has a part in it. It reports false where the ledger has one with its reference.
+	Enter(ctx context.Context, e Entry) (entered bool, err error)
 	// Effects returns all orders by their number, by SQL.
 	Effects(ctx context.Context) ([]lab.Effect, error)
+	// Entries returns the entries of all ledgers, by SQL: ledger by ledger, each in its order.
+	Entries(ctx context.Context) ([]lab.Entry, error)
 	// Close ends the store.
 	Close() error
 }

@@ -132,6 +132,7 @@ type tables struct {
 	finish, release               string
 	order, placed, touch          string
 	count, effects                string
+	enter, entries                string
 	idempotencyName, sharedName   string
 }
 
@@ -147,7 +148,7 @@ func tablesIn(schema, suffix string) tables {
 		return pgx.Identifier{schema, table + suffix}.Sanitize()
 	}
 	orders, keys, shared := name("orders"), name("idempotency"), name("shared")
-	in := strings.NewReplacer("{orders}", orders, "{keys}", keys, "{shared}", shared).Replace
+	in := strings.NewReplacer("{orders}", orders, "{keys}", keys, "{shared}", shared, "{ledger}", name("ledger")).Replace
 	return tables{
 		idempotencyName: keys, sharedName: shared,
 		create: in(`CREATE TABLE {orders} (
@@ -172,11 +173,22 @@ func tablesIn(schema, suffix string) tables {
 			response_body bytea,
 			CHECK (status = 0 OR response_code <> 0)
 		);
-		CREATE TABLE {shared} (name text PRIMARY KEY, changes bigint NOT NULL)`),
+		CREATE TABLE {shared} (name text PRIMARY KEY, changes bigint NOT NULL);
+		CREATE TABLE {ledger} (
+			id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+			ledger text NOT NULL,
+			operation text NOT NULL,
+			send text NOT NULL,
+			node text NOT NULL,
+			reference text,
+			amount_minor bigint NOT NULL,
+			created_us bigint NOT NULL,
+			UNIQUE (ledger, reference)
+		)`),
 		// Rows of one trial are fewer than it pays to make new files for.
-		clear: in("DELETE FROM {orders}; DELETE FROM {keys}; DELETE FROM {shared};" +
+		clear: in("DELETE FROM {orders}; DELETE FROM {keys}; DELETE FROM {shared}; DELETE FROM {ledger};" +
 			" SELECT setval(pg_get_serial_sequence('{orders}', 'id'), 1, false)"),
-		shrink: in("TRUNCATE {orders}, {keys}, {shared} RESTART IDENTITY"),
+		shrink: in("TRUNCATE {orders}, {keys}, {shared}, {ledger} RESTART IDENTITY"),
 		claim: in("INSERT INTO {keys} (idem_key, status, request_hash, owner, lease_until_us) VALUES ($1, 0, $2, $3, $4)" +
 			" ON CONFLICT DO NOTHING RETURNING fence"),
 		takeOver: in("INSERT INTO {keys} AS held (idem_key, status, request_hash, owner, lease_until_us) VALUES ($1, 0, $2, $3, $4)" +
@@ -194,6 +206,10 @@ func tablesIn(schema, suffix string) tables {
 		placed: in("SELECT id FROM {orders} WHERE idem_key = $1 ORDER BY id LIMIT 1"),
 		touch: in("INSERT INTO {shared} AS row (name, changes) VALUES ($1, 1)" +
 			" ON CONFLICT (name) DO UPDATE SET changes = row.changes + 1"),
+		enter: in("INSERT INTO {ledger} (ledger, operation, send, node, reference, amount_minor, created_us)" +
+			" VALUES ($1, $2, $3, $4, nullif($5, ''), $6, $7) ON CONFLICT DO NOTHING"),
+		entries: in("SELECT ledger, operation, send, node, coalesce(reference, ''), amount_minor, created_us FROM {ledger}" +
+			` ORDER BY ledger COLLATE "C", id`),
 		count:   in("SELECT count(*) FROM {orders} WHERE operation = $1"),
 		effects: in("SELECT id, operation, send, node, coalesce(idem_key, ''), amount_minor, created_us FROM {orders} ORDER BY id"),
 	}

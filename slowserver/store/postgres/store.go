@@ -354,6 +354,39 @@ func (s *Store) Effects(context.Context) (out []lab.Effect, err error) {
 	return out, err
 }
 
+// Enter makes an entry in a ledger of another system: on a connection of its own.
+func (s *Store) Enter(_ context.Context, e store.Entry) (entered bool, err error) {
+	err = s.ask("enter in "+e.Ledger, func(ctx context.Context, c *pgx.Conn) error {
+		entered, err = s.tables.enterIn(ctx, c, e)
+		return err
+	})
+	return entered, err
+}
+
+func (t tables) enterIn(ctx context.Context, c *pgx.Conn, e store.Entry) (bool, error) {
+	tag, err := c.Exec(ctx, t.enter, e.Ledger, e.Operation, e.Send, e.Node, e.Reference, e.Amount, e.Created.Microseconds())
+	return tag.RowsAffected() > 0, err
+}
+
+// Entries reads all ledgers.
+func (s *Store) Entries(context.Context) (out []lab.Entry, err error) {
+	err = s.ask("read ledgers", func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, s.tables.entries)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e lab.Entry, err error) {
+			var us int64
+			err = row.Scan(&e.Ledger, &e.Operation, &e.Send, &e.Node, &e.Reference, &e.Amount, &us)
+			e.Created = time.Duration(us) * time.Microsecond
+			e.CreatedMs = lab.Millis(e.Created)
+			return e, err
+		})
+		return err
+	})
+	return out, err
+}
+
 // Lost says how the database has failed the trial, in a way that nobody injected; nil if it has not.
 func (s *Store) Lost() error {
 	s.mu.Lock()

@@ -205,6 +205,18 @@ func (t *tx) Touch(ctx context.Context, row string) error {
 	return err
 }
 
+func (t *tx) Enter(ctx context.Context, e store.Entry) (entered bool, err error) {
+	resource := ""
+	if e.Reference != "" {
+		resource = "entry " + e.Ledger + " " + e.Reference
+	}
+	err = t.query(ctx, "enter in "+e.Ledger, resource, func() bool { return entered }, func(ctx context.Context, conn *pgx.Conn) error {
+		entered, err = t.store.tables.enterIn(ctx, conn, e)
+		return err
+	})
+	return entered, err
+}
+
 // change performs a statement and reports whether it changed anything.
 func (t *tx) change(ctx context.Context, what, resource, query string, args ...any) (changed bool, err error) {
 	err = t.query(ctx, what, resource, func() bool { return changed }, func(ctx context.Context, conn *pgx.Conn) error {

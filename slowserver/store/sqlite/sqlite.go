@@ -3,6 +3,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,7 +49,22 @@ CREATE TABLE idempotency (
 CREATE TABLE shared (
 	name TEXT PRIMARY KEY,
 	changes INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;`
+) STRICT, WITHOUT ROWID;` + ledgers
+
+// ledgers are in both files of a trial: entries of the order service's own, and those of other
+// systems.
+const ledgers = `
+CREATE TABLE IF NOT EXISTS ledger (
+	id INTEGER PRIMARY KEY,
+	ledger TEXT NOT NULL,
+	operation TEXT NOT NULL,
+	send TEXT NOT NULL,
+	node TEXT NOT NULL,
+	reference TEXT,
+	amount_minor INTEGER NOT NULL,
+	created_us INTEGER NOT NULL,
+	UNIQUE (ledger, reference)
+) STRICT;`
 
 // Database makes a file for each trial in a directory that it is given. The files are copies of
 // one that was made with its schema: that costs a fraction of what making it does.
@@ -161,6 +178,10 @@ type Store struct {
 	yield func(ctx context.Context, id string) error
 
 	attached bool // another process's: its files stay
+	busy     time.Duration
+
+	elsewhere sync.Mutex
+	others    *sql.DB // the ledgers of other systems, in a file of their own; nil until there is an entry
 
 	// writer is SQLite's one writer lock, taken here before SQLite sees the statement. SQLite's
 	// own busy handler sleeps in a system call, which on the virtual clock would wait for a
@@ -177,12 +198,11 @@ func (d *Database) open(name string, o store.Options) (*Store, error) {
 		return nil, fmt.Errorf("open store sqlite: %w", err)
 	}
 	// On the virtual clock nobody else has the file, and nothing must wait in real time.
-	busy := time.Duration(0)
 	if o.Clock != nil && !o.Clock.Virtual() {
-		busy = patience
+		s.busy = patience
 	}
 	var err error
-	if s.db, err = connect(s.path, busy); err != nil {
+	if s.db, err = connect(s.path, s.busy); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -206,7 +226,7 @@ func Attach(path string, o store.Options) (*Store, error) {
 		return nil, fmt.Errorf("attach store sqlite: %w", err)
 	}
 	s := newStore(path, o)
-	s.attached = true
+	s.attached, s.busy = true, patience
 	var err error
 	if s.db, err = connect(path, patience); err != nil {
 		return nil, err
@@ -215,30 +235,63 @@ func Attach(path string, o store.Options) (*Store, error) {
 }
 
 // Close closes the database and removes its files.
-func (s *Store) Close() error {
-	if s.attached {
-		return s.db.Close()
+func (s *Store) Close() (err error) {
+	for _, db := range []*sql.DB{s.db, s.others} {
+		switch {
+		case db == nil:
+		case s.attached:
+			err = errors.Join(err, db.Close())
+		default:
+			err = errors.Join(err, closeQuickly(db))
+		}
 	}
-	err := s.closeQuickly()
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if e := os.Remove(s.path + suffix); e != nil && !errors.Is(e, os.ErrNotExist) {
-			err = errors.Join(err, e)
+	if s.attached {
+		return err
+	}
+	for _, path := range []string{s.path, s.othersPath()} {
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			if e := os.Remove(path + suffix); e != nil && !errors.Is(e, os.ErrNotExist) {
+				err = errors.Join(err, e)
+			}
 		}
 	}
 	return err
 }
 
-// closeQuickly closes the database without waiting for the disk: the last connection to close
+// closeQuickly closes a database without waiting for the disk: the last connection to close
 // copies the log into the file and syncs both, for nothing, since they are removed next.
-func (s *Store) closeQuickly() error {
+func closeQuickly(db *sql.DB) error {
 	ctx := context.Background()
-	last, err := s.db.Conn(ctx)
+	last, err := db.Conn(ctx)
 	if err == nil {
-		s.db.SetMaxIdleConns(-1) // closes the others, and this one when it is given back
+		db.SetMaxIdleConns(-1) // closes the others, and this one when it is given back
 		_, err = last.ExecContext(ctx, "PRAGMA synchronous = OFF")
 		err = errors.Join(err, last.Close())
 	}
-	return errors.Join(err, s.db.Close())
+	return errors.Join(err, db.Close())
+}
+
+// othersPath is where the ledgers of other systems are. A file of its own has a writer lock of its
+// own: another system does not wait for a transaction of the order service.
+func (s *Store) othersPath() string { return s.path + "-others" }
+
+// openOthers opens it, and makes it where there is none.
+func (s *Store) openOthers() (*sql.DB, error) {
+	s.elsewhere.Lock()
+	defer s.elsewhere.Unlock()
+	if s.others != nil {
+		return s.others, nil
+	}
+	db, err := connect(s.othersPath(), s.busy)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec(ledgers); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the ledgers of other systems: %w", err), db.Close())
+	}
+	s.others = db
+	return db, nil
 }
 
 // Changed returns a channel that is closed by the next commit.
@@ -295,6 +348,61 @@ func (s *Store) Begin(ctx context.Context, id string, o store.TxOptions) (store.
 // Read looks key up in a statement of its own.
 func (s *Store) Read(ctx context.Context, key string) (store.Record, bool, error) {
 	return read(ctx, s.db, key)
+}
+
+// Enter makes an entry in a ledger of another system.
+func (s *Store) Enter(ctx context.Context, e store.Entry) (bool, error) {
+	db, err := s.openOthers()
+	if err != nil {
+		return false, err
+	}
+	return change(ctx, db, "enter in "+e.Ledger, enterSQL, entry(e)...)
+}
+
+const enterSQL = `INSERT INTO ledger (ledger, operation, send, node, reference, amount_minor, created_us)
+	VALUES (?, ?, ?, ?, nullif(?, ''), ?, ?) ON CONFLICT DO NOTHING`
+
+// entry is an entry as [enterSQL] wants it.
+func entry(e store.Entry) []any {
+	return []any{e.Ledger, e.Operation, e.Send, e.Node, e.Reference, e.Amount, e.Created.Microseconds()}
+}
+
+// Entries reads all ledgers: those in the database, and those of other systems where there are some.
+func (s *Store) Entries(ctx context.Context) (out []lab.Entry, err error) {
+	if out, err = entries(ctx, s.db); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(s.othersPath()); err != nil {
+		return out, nil // no file, no entry
+	}
+	db, err := s.openOthers()
+	if err != nil {
+		return nil, err
+	}
+	others, err := entries(ctx, db)
+	out = append(out, others...)
+	slices.SortStableFunc(out, func(a, b lab.Entry) int { return cmp.Compare(a.Ledger, b.Ledger) })
+	return out, err
+}
+
+func entries(ctx context.Context, db *sql.DB) (out []lab.Entry, err error) {
+	rows, err := db.QueryContext(ctx,
+		"SELECT ledger, operation, send, node, coalesce(reference, ''), amount_minor, created_us FROM ledger ORDER BY ledger, id")
+	if err != nil {
+		return nil, fmt.Errorf("read ledgers: %w", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var e lab.Entry
+		var us int64
+		if err := rows.Scan(&e.Ledger, &e.Operation, &e.Send, &e.Node, &e.Reference, &e.Amount, &us); err != nil {
+			return nil, fmt.Errorf("read ledgers: %w", err)
+		}
+		e.Created = time.Duration(us) * time.Microsecond
+		e.CreatedMs = lab.Millis(e.Created)
+		out = append(out, e)
+	}
+	return out, rows.Err()
 }
 
 type querier interface {
@@ -429,9 +537,21 @@ func (t *tx) Touch(ctx context.Context, row string) error {
 	return err
 }
 
-// change performs a statement and reports whether it changed anything.
+func (t *tx) Enter(ctx context.Context, e store.Entry) (bool, error) {
+	return t.change(ctx, "enter in "+e.Ledger, enterSQL, entry(e)...)
+}
+
 func (t *tx) change(ctx context.Context, what, query string, args ...any) (bool, error) {
-	res, err := t.tx.ExecContext(context.WithoutCancel(ctx), query, args...)
+	return change(ctx, t.tx, what, query, args...)
+}
+
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// change performs a statement and reports whether it changed anything.
+func change(ctx context.Context, db execer, what, query string, args ...any) (bool, error) {
+	res, err := db.ExecContext(context.WithoutCancel(ctx), query, args...)
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", what, classified(err))
 	}

@@ -74,6 +74,9 @@ var cases = []struct {
 	{"a plain insert of a key that is there is a duplicate", duplicate},
 	{"an order is found by its key", placed},
 	{"a row that orders share", touched},
+	{"entries of a ledger", entries},
+	{"an entry in the order's transaction ends with it", entriesWithOrder},
+	{"another system waits for no transaction", entriesElsewhere},
 }
 
 // virtualCases need a bubble: in real time nobody can know that a goroutine waits.
@@ -441,6 +444,75 @@ func touched(b *bench) {
 			b.must(tx.Touch(b.Context(), "stock"))
 		})
 	}
+}
+
+// enter makes an entry by f, of a transaction or of the store.
+func (b *bench) enter(f func(context.Context, store.Entry) (bool, error), e store.Entry, want bool) {
+	b.Helper()
+	got, err := f(b.Context(), e)
+	b.must(err)
+	if got != want {
+		b.Errorf("an entry in %s with the reference %q: entered %v, want %v", e.Ledger, e.Reference, got, want)
+	}
+}
+
+// wantEntries compares all ledgers, each entry as ledger:reference.
+func (b *bench) wantEntries(want ...string) {
+	b.Helper()
+	all, err := b.Entries(b.Context())
+	b.must(err)
+	var got []string
+	for _, e := range all {
+		got = append(got, e.Ledger+":"+e.Reference)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		b.Errorf("entries (-want +got):\n%s", diff)
+	}
+}
+
+func entries(b *bench) {
+	b.wantEntries()
+	e := store.Entry{Ledger: "messages", Operation: "op-1", Send: "op-1/retry.1", Node: "order-1", Reference: "m1", Amount: 5000, Created: 1500 * time.Microsecond}
+	b.enter(b.Enter, e, true)
+	b.enter(b.Enter, e, false)
+	b.enter(b.Enter, store.Entry{Ledger: "charges", Reference: "m1"}, true) // a reference is its ledger's own
+	b.enter(b.Enter, store.Entry{Ledger: "charges"}, true)
+	b.enter(b.Enter, store.Entry{Ledger: "charges"}, true) // without one every entry is new
+	b.do(func(tx store.Tx) {
+		b.enter(tx.Enter, store.Entry{Ledger: "events", Reference: "e1"}, true)
+		b.enter(tx.Enter, store.Entry{Ledger: "events", Reference: "e1"}, false)
+		b.enter(tx.Enter, store.Entry{Ledger: "events"}, true)
+		b.enter(tx.Enter, store.Entry{Ledger: "events"}, true)
+	})
+	b.wantEntries("charges:m1", "charges:", "charges:", "events:e1", "events:", "events:", "messages:m1")
+	all, err := b.Entries(b.Context())
+	b.must(err)
+	want := lab.Entry{
+		Ledger: "messages", Operation: "op-1", Send: "op-1/retry.1", Node: "order-1", Reference: "m1",
+		Amount: 5000, Created: 1500 * time.Microsecond, CreatedMs: 2,
+	}
+	if diff := cmp.Diff(want, all[len(all)-1]); diff != "" {
+		b.Errorf("entry (-want +got):\n%s", diff)
+	}
+}
+
+func entriesWithOrder(b *bench) {
+	tx := b.begin("given up")
+	b.enter(tx.Enter, store.Entry{Ledger: "events", Reference: "e1"}, true)
+	b.wantEntries() // not committed, and seen by nobody
+	b.must(tx.Rollback())
+	b.wantEntries()
+	b.do(func(tx store.Tx) { b.enter(tx.Enter, store.Entry{Ledger: "events", Reference: "e1"}, true) })
+	b.wantEntries("events:e1")
+}
+
+func entriesElsewhere(b *bench) {
+	tx := b.begin("open")
+	b.order(tx, "op-1")
+	b.enter(b.Enter, store.Entry{Ledger: "charges", Reference: "c1"}, true)
+	b.wantEntries("charges:c1")
+	b.must(tx.Rollback())
+	b.wantEntries("charges:c1") // it knows nothing of that
 }
 
 func orders(b *bench) {
