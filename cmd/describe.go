@@ -12,6 +12,7 @@ import (
 	"retrylab/caller/policy"
 	"retrylab/scenarios"
 	"retrylab/slowserver/fault"
+	"retrylab/slowserver/ledger"
 )
 
 func (a *app) describeCommand() *cobra.Command {
@@ -145,8 +146,16 @@ func chain(t scenarios.Trial) string {
 	for _, f := range p.Server.Faults {
 		faults = append(faults, machine(f.Name(), written(f, fault.Settings{}, "at", "do")...))
 	}
-	parts = append(parts, machine(name, slices.Concat([]string{"works " + p.Server.Processing.String(), guard, strings.Join(faults, ", ")},
-		written(p.Server, nothing, "name", "processing", "replicas", "guard", "faults"))...))
+	var ledgers []string
+	for _, l := range p.Server.Ledgers {
+		facts := written(l, ledger.Settings{Reference: ledger.ByNothing}, "name", "when", "relay")
+		for _, fact := range written(l.Relay, ledger.Relay{}) {
+			facts = append(facts, "relay "+fact)
+		}
+		ledgers = append(ledgers, machine("ledger "+l.Name+" "+l.When, facts...))
+	}
+	parts = append(parts, machine(name, slices.Concat([]string{"works " + p.Server.Processing.String(), guard, strings.Join(faults, ", "), strings.Join(ledgers, ", ")},
+		written(p.Server, nothing, "name", "processing", "replicas", "guard", "faults", "ledgers"))...))
 	return strings.Join(parts, " → ")
 }
 

@@ -78,7 +78,9 @@ func (p *page) cells(b *block) []field {
 		belief.add(beliefText(r))
 		verdict.add(p.verdict(r))
 	}
-	fields := []field{name, sent, arrived, orders, atEnd, ampl}
+	fields := []field{name, sent, arrived, orders}
+	fields = append(fields, p.ledgers(b.results)...)
+	fields = append(fields, atEnd, ampl)
 	if b.info.Currency != "" {
 		fields = append(fields, amount)
 	}
@@ -86,6 +88,34 @@ func (p *page) cells(b *block) []field {
 		fields = append(fields, answers)
 	}
 	return append(fields, belief, verdict)
+}
+
+// ledgers sets a column for each ledger beside the orders.
+func (p *page) ledgers(results []*lab.Result) (out []field) {
+	var ledgers []lab.Ledger
+	for _, r := range results {
+		for _, l := range r.Ledgers {
+			if !slices.ContainsFunc(ledgers, func(other lab.Ledger) bool { return other.Name == l.Name }) {
+				ledgers = append(ledgers, l)
+			}
+		}
+	}
+	for _, of := range ledgers {
+		f := field{column: column{head: strings.ToUpper(p.text(of.Name)), right: true}}
+		if of.Note {
+			f.drop = 1
+		}
+		for _, r := range results {
+			i := slices.IndexFunc(r.Ledgers, func(l lab.Ledger) bool { return l.Name == of.Name })
+			if i < 0 || r.Uncounted {
+				f.add("-")
+			} else {
+				f.add(strconv.Itoa(r.Ledgers[i].Entries))
+			}
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // alike reports whether two configurations that differ in what the server answered would be told in
@@ -183,6 +213,13 @@ func facts(c lab.Counts) string {
 	var b strings.Builder
 	if c.Duplicates > 0 {
 		b.WriteString(", " + strconv.Itoa(c.Duplicates) + " too many")
+	}
+	switch {
+	case c.Duplicates > 0: // the columns say it
+	case c.LedgerDuplicates == 1:
+		b.WriteString(", 1 entry too many")
+	case c.LedgerDuplicates > 1:
+		b.WriteString(", " + strconv.Itoa(c.LedgerDuplicates) + " entries too many")
 	}
 	if c.Lost > 0 {
 		b.WriteString(", " + strconv.Itoa(c.Lost) + " lost")

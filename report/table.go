@@ -138,7 +138,7 @@ func (b *block) merge() {
 // sameRow reports whether two results would be told in the same words.
 func sameRow(a, b *lab.Result) bool {
 	return a.ID == b.ID && a.Counts == b.Counts && a.Beliefs == b.Beliefs && a.Verdict == b.Verdict && a.Why == b.Why &&
-		slices.Equal(a.Nodes, b.Nodes) &&
+		slices.Equal(a.Nodes, b.Nodes) && slices.Equal(a.Ledgers, b.Ledgers) &&
 		slices.EqualFunc(a.Checks, b.Checks, func(x, y lab.Check) bool {
 			return x.Name == y.Name && x.Held == y.Held && x.Actual == y.Actual && x.Expected == y.Expected
 		})

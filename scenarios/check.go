@@ -14,6 +14,7 @@ import (
 	"retrylab/internal/expression"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
+	"retrylab/slowserver/ledger"
 )
 
 // checker looks at the meaning of a decoded trial, fills in its defaults and resolves its layers.
@@ -151,6 +152,9 @@ func (c *checker) defaults(p *Setup) {
 	def(&p.Server.Deadline, "ignore")
 	def(&p.Server.RowsOrder, "fixed")
 	def(&p.Server.OnUnknownCommit, "fail")
+	for i := range p.Server.Ledgers {
+		p.Server.Ledgers[i].Default()
+	}
 	if s := c.root.get("server"); p.Server.Replicas == 0 && (s == nil || s.get("replicas") == nil) {
 		p.Server.Replicas = 1
 	}
@@ -198,12 +202,39 @@ func (c *checker) server(x *Server) {
 	if x.OrderOutsideTransaction && x.Guard.Open() {
 		c.failKey("server.order-outside-transaction", fmt.Sprintf("the guard %s holds a transaction during the work: an order outside it would wait for it, and it for the order", x.Guard.Kind), "use another guard")
 	}
+	c.ledgers(x)
 	for i, f := range x.Faults {
 		path := fmt.Sprintf("server.faults[%d]", i)
 		c.fault(path, f, x.Replicas)
 		kind, _ := fault.Find(f.Do)
 		if g, ok := guard.Find(x.Guard.Kind); kind.Keys && ok && !g.Keys {
 			c.fail(path+".do", fmt.Sprintf("the guard %s asks no Redis: the fault would strike nothing", g.Name), "use the guard redis-precheck")
+		}
+	}
+}
+
+// ledgers checks what orders bring about beside themselves.
+func (c *checker) ledgers(x *Server) {
+	if len(x.Ledgers) > ledger.Most {
+		c.fail(fmt.Sprintf("server.ledgers[%d]", ledger.Most), fmt.Sprintf("more than %d ledgers", ledger.Most), "")
+	}
+	names := map[string]bool{}
+	for i, l := range x.Ledgers {
+		path := fmt.Sprintf("server.ledgers[%d]", i)
+		if p := l.Check(); p != nil {
+			c.fail(path+"."+p.Field, p.What, p.Hint)
+		}
+		for _, name := range l.Names() {
+			if names[name] {
+				c.fail(path+".name", fmt.Sprintf("two ledgers are called %s", quote(name)), "give this one a name of its own")
+			}
+			names[name] = true
+		}
+		switch {
+		case l.When == ledger.BeforeWork && x.Guard.Open():
+			c.fail(path+".when", fmt.Sprintf("the guard %s holds a transaction during the work: a row before it would wait for it, and it for the row", x.Guard.Kind), "use another guard")
+		case l.When == ledger.Outbox && x.Processes:
+			c.fail(path+".when", "the relay of an outbox outlives each replica, and is no part of a process of its own", "leave server.processes out")
 		}
 	}
 }
@@ -455,6 +486,19 @@ func (c *checker) expect(machines []string) {
 			if !slices.Contains(machines, machine) {
 				c.failKey(path+counts.key+"."+machine, fmt.Sprintf("there is no machine %s", quote(machine)), suggest(machine, machines))
 			}
+		}
+	}
+	var ledgers []string
+	for _, l := range c.trial.Setup.Server.Ledgers {
+		ledgers = append(ledgers, l.Names()...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Ledgers)) {
+		if !slices.Contains(ledgers, name) {
+			hint := suggest(name, ledgers)
+			if len(ledgers) == 0 {
+				hint = "server.ledgers says which there are"
+			}
+			c.failKey(path+"ledgers."+name, fmt.Sprintf("there is no ledger %s", quote(name)), hint)
 		}
 	}
 	for _, status := range slices.Sorted(maps.Keys(e.Answers)) {

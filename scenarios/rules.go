@@ -10,6 +10,7 @@ import (
 	"retrylab/internal/lab"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
+	"retrylab/slowserver/ledger"
 )
 
 // Rule says what may stand at a path of a scenario file beyond what its type says: one of some
@@ -59,6 +60,9 @@ var Rules = []Rule{
 	{Path: "server.on-unknown-commit", Words: []string{"fail", "retry", "ask"}},
 	{Path: "server.guard.kind", Words: guardNames()},
 	{Path: "server.guard.client-retries", Low: 0, High: 10},
+	{Path: "server.ledgers[].when", Words: ledger.Moments},
+	{Path: "server.ledgers[].reference", Words: ledger.References},
+	{Path: "server.ledgers[].relay.sends", Low: 1, High: 10},
 	{Path: "server.faults[].at", Words: texts(fault.Places)},
 	{Path: "server.faults[].do", Words: faultNames()},
 	{Path: "expect.belief", Words: texts([]lab.Belief{lab.OK, lab.Failed, lab.Unknown})},

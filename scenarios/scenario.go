@@ -10,6 +10,7 @@ import (
 	"retrylab/caller/policy"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
+	"retrylab/slowserver/ledger"
 )
 
 // Setup is what is run: operations, caller, hops and server. Durations are scenario time.
@@ -60,6 +61,8 @@ type Server struct {
 	Deadline     string           `yaml:"deadline" doc:"what it does with a deadline that comes with a request: ignore (the default) or honour (gives up when it is over, unless the order is committed)"`
 	Processes    bool             `yaml:"processes" doc:"on the wall clock each replica is a process of its own, which a crash really kills; the virtual clock plays the same within one"`
 
+	Ledgers []ledger.Settings `yaml:"ledgers" doc:"what each order brings about beside itself, in ledgers of its own: messages, events, charges; counted by SQL like the orders"`
+
 	Rows                    []string      `yaml:"rows" doc:"rows that orders share, such as an article's stock: each order's transaction changes them, in this order"`
 	RowTime                 time.Duration `yaml:"row-time" doc:"work between the change of one row and that of the next"`
 	RowsOrder               string        `yaml:"rows-order" doc:"fixed (the default), or alternate: every second arrival changes the rows the other way round"`
@@ -90,6 +93,7 @@ type Expect struct {
 	SendsBy               map[string]int  `yaml:"sends-by" doc:"sends of each machine"`
 	ArrivalsAt            map[string]int  `yaml:"arrivals-at" doc:"arrivals at each machine"`
 	Answers               map[string]int  `yaml:"answers" doc:"answers of the order service by status"`
+	Ledgers               map[string]int  `yaml:"ledgers" doc:"entries of each ledger when everything has settled"`
 	OrdersTold            *int            `yaml:"orders-told" doc:"different order numbers that the caller was told"`
 	ClientsGone           *int            `yaml:"clients-gone" doc:"times that the order service found its client gone"`
 }

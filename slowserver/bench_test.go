@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -74,8 +75,10 @@ type bench struct {
 	servers [2]*http.Server
 	events  []lab.Event
 
+	jobs     atomic.Int64
 	effects  []lab.Effect // when everything has settled
-	panicked error        // the first panic that was caught
+	entries  []lab.Entry
+	panicked error // the first panic that was caught
 }
 
 // play has f send requests to a service on the virtual clock, waits until nothing more can happen
@@ -135,13 +138,20 @@ func (b *bench) run(c slowserver.Config, f func(b *bench)) {
 			}
 		})
 	}
+	c.Job = func(f func()) {
+		b.jobs.Add(1)
+		b.group.Go(func() {
+			defer b.jobs.Add(-1)
+			f()
+		})
+	}
 	b.service = must(slowserver.New(life, c))
 	for n := range b.servers {
 		b.start(life, n+1)
 	}
 	f(b)
 	b.settle()
-	b.effects = must(b.store.Effects(life))
+	b.effects, b.entries = must(b.store.Effects(life)), must(b.store.Entries(life))
 	stop()
 	b.mu.Lock()
 	for _, s := range b.servers {
@@ -173,7 +183,7 @@ func (b *bench) start(life context.Context, n int) {
 
 // settle waits until nothing more can happen.
 func (b *bench) settle() {
-	for pause := time.Millisecond; b.network.Busy(); pause *= 2 {
+	for pause := time.Millisecond; b.network.Busy() || b.jobs.Load() > 0; pause *= 2 {
 		check(b.clock.Sleep(context.Background(), pause))
 		if b.clock.Now() > 1000*time.Hour {
 			panic("the service came to no end")

@@ -63,6 +63,12 @@ var faults = map[string]struck{
 	"status@after-commit":  {"503, injected, retry after soon", time.Second, 1, "done", "arrival, claim won, work, commit, fault status@after-commit, answer 503"},
 	"status@in-reply":      {"503, injected, retry after soon", time.Second, 1, "done", "arrival, claim won, work, commit, fault status@in-reply, answer 503"},
 
+	"delay@in-work":  {"201, order 1", 6 * time.Second, 1, "done", "arrival, claim won, work, fault delay@in-work, commit, answer 201"},
+	"close@in-work":  {"EOF", 700 * time.Millisecond, 0, "processing", "arrival, claim won, work, fault close@in-work"},
+	"reset@in-work":  {"reset", 700 * time.Millisecond, 0, "processing", "arrival, claim won, work, fault reset@in-work"},
+	"status@in-work": {"503, injected, retry after soon", 700 * time.Millisecond, 0, "processing", "arrival, claim won, work, fault status@in-work, answer 503"},
+	"crash@in-work":  {"EOF", 700 * time.Millisecond, 0, "processing", "arrival, claim won, work, fault crash@in-work, crash"},
+
 	"lose@after-commit": {"silence", 10 * time.Second, 1, "done", "arrival, claim won, work, commit, fault lose@after-commit, client-gone"},
 	"lose@in-reply":     {"silence", 10 * time.Second, 1, "done", "arrival, claim won, work, commit, fault lose@in-reply, client-gone"},
 
@@ -108,6 +114,9 @@ func TestEveryFault(t *testing.T) {
 			tried++
 			f := kinds[kind.Name]
 			f.Do, f.At = kind.Name, place
+			if place == fault.InWork {
+				f.Into = 700 * time.Millisecond
+			}
 			t.Run(f.Name(), func(t *testing.T) {
 				t.Parallel()
 				if p := f.Check(); p != nil {

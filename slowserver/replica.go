@@ -186,6 +186,14 @@ func (d *database) Read(ctx context.Context, key string) (store.Record, bool, er
 	return d.Store.Read(ctx, key)
 }
 
+// Enter makes an entry at another system, unless the replica is dead.
+func (d *database) Enter(ctx context.Context, e store.Entry) (bool, error) {
+	if d.request.life.isDead() {
+		return false, errCrashed
+	}
+	return d.Store.Enter(ctx, e)
+}
+
 // session is a transaction of a replica. Its request and the crash of the replica take turns with
 // it: when a statement has come back, the crash rolls it back, and the request can do no more.
 type session struct {
@@ -281,6 +289,11 @@ func (t *session) Placed(ctx context.Context, key string) (number int64, found b
 
 func (t *session) Touch(ctx context.Context, row string) error {
 	return t.use(func() error { return t.Tx.Touch(ctx, row) })
+}
+
+func (t *session) Enter(ctx context.Context, e store.Entry) (entered bool, err error) {
+	err = t.use(func() (err error) { entered, err = t.Tx.Enter(ctx, e); return err })
+	return entered, err
 }
 
 func (t *session) Commit() error {

@@ -24,6 +24,7 @@ import (
 	"retrylab/internal/vtime"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
+	"retrylab/slowserver/ledger"
 	"retrylab/slowserver/store"
 )
 
@@ -57,6 +58,8 @@ type Config struct {
 	// where it should call the transaction. It cannot be where the guard holds a transaction
 	// during the work: the two would wait for each other.
 	OrderOutside bool
+	// Ledgers are what the service writes beside the order.
+	Ledgers []ledger.Settings
 	// TransactionRetries is how often a transaction that the database has refused is done again,
 	// from its beginning.
 	TransactionRetries int
@@ -73,6 +76,10 @@ type Config struct {
 	Pause func(ctx context.Context, id string) error
 	// Crash takes the process of a replica away. Without it there is no fault crash.
 	Crash func(Crash)
+
+	// Job runs f beside the replicas, as a process of its own that outlives each of them. Without it
+	// there is no outbox.
+	Job func(f func())
 
 	Counts Counts // over all replicas; nil for the service's own
 	// Committed is called after each commit, for processes that share the store; nil for nobody.
@@ -94,6 +101,7 @@ type Service struct {
 	counts Counts
 	tally  *Tally // the counts, unless another process keeps them
 	held   *held  // nil where nobody can let a request go
+	relay  relay
 }
 
 // New returns a service whose work goes on until life ends, whatever its clients do.
@@ -131,6 +139,9 @@ func (c Config) check(g guard.Guard) error {
 	}
 	if c.OrderOutside && c.Guard.Open() {
 		return fmt.Errorf("the order cannot be written outside the transaction that the guard %s holds", g.Name)
+	}
+	if err := c.checkLedgers(g); err != nil {
+		return err
 	}
 	if _, ok := c.Store.(store.Asker); !ok && c.OnUnknownCommit == "ask" {
 		return fmt.Errorf("ask what became of a commit: %w", store.ErrUnsupported)
@@ -185,11 +196,12 @@ type handling struct {
 	work   context.Context // ends when the work must be given up
 	struck []bool          // per fault: it has been played on this request
 
-	worked  bool      // the work is done, and no transaction that fails takes it back
-	number  int64     // of the order, where it was written outside the transaction
-	durable bool      // the order's transaction is committed
-	ticket  string    // what the order's transaction is known by on the server
-	cut     store.Cut // what the connection to the database will suffer
+	worked  bool          // the work is done, and no transaction that fails takes it back
+	number  int64         // of the order, where it was written outside the transaction
+	entered []store.Entry // in the order's transaction
+	durable bool          // the order's transaction is committed
+	ticket  string        // what the order's transaction is known by on the server
+	cut     store.Cut     // what the connection to the database will suffer
 }
 
 // errEnded says that the client broke its request off: there is nobody to answer.
@@ -287,9 +299,14 @@ func (h *handling) findKey() string {
 // strike plays the faults of a place, each once on a request: a transaction that is done again
 // does not meet them again. It returns [fault.ErrEnded] when one of them has ended the request.
 func (h *handling) strike(at fault.Place, answer guard.Answer) (guard.Answer, error) {
+	return h.strikeInto(at, 0, answer)
+}
+
+// strikeInto is strike at a point of a place that takes its time.
+func (h *handling) strikeInto(at fault.Place, into time.Duration, answer guard.Answer) (guard.Answer, error) {
 	s := h.service
 	for i, f := range s.config.Faults {
-		if f.At != at || !f.Strikes(h.arrival, h.replica) || h.struck != nil && h.struck[i] {
+		if f.At != at || f.Into != into || !f.Strikes(h.arrival, h.replica) || h.struck != nil && h.struck[i] {
 			continue
 		}
 		kind, ok := fault.Find(f.Do)
@@ -324,7 +341,7 @@ func (s *stricken) Drop(reset bool) { s.drop(reset) }
 // Refuse answers with a status of the fault's own.
 func (s *stricken) Refuse(status int, retryAfter, title string) error {
 	a := problem(status, lab.ProblemInjected, title)
-	if s.at == fault.AfterClaim || s.at == fault.BeforeCommit {
+	if s.at == fault.AfterClaim || s.at == fault.InWork || s.at == fault.BeforeCommit {
 		if err := s.failed(a); err != nil {
 			return err
 		}

@@ -1,15 +1,18 @@
 package slowserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
+	"time"
 
 	"retrylab/internal/lab"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
+	"retrylab/slowserver/ledger"
 	"retrylab/slowserver/store"
 )
 
@@ -46,7 +49,7 @@ func (h *handling) process() (_ guard.Answer, err error) {
 		case err == nil && committed:
 			return h.confirm(answer)
 		case err == nil:
-			return answer, nil
+			return answer, h.enterAgain(answer)
 		case errors.Is(err, store.ErrSerialization), errors.Is(err, store.ErrDeadlock):
 			if refused++; refused > config.TransactionRetries {
 				return answer, err
@@ -117,6 +120,9 @@ func (h *handling) prepare() (answer guard.Answer, admitted bool, err error) {
 	if a, err := h.strike(fault.AfterClaim, guard.Answer{}); err != nil {
 		return a, false, err
 	}
+	if err := h.enterBefore(); err != nil {
+		return guard.Answer{}, false, err
+	}
 	if err := h.doWork(); err != nil {
 		return guard.Answer{}, false, err
 	}
@@ -135,7 +141,47 @@ func (h *handling) doWork() error {
 	h.record(lab.Event{Kind: lab.Work})
 	s.counts.Enter()
 	defer s.counts.Leave()
-	return s.wait(h.work, s.config.Processing)
+	passed := time.Duration(0)
+	for _, m := range h.moments() {
+		at := min(m.at, s.config.Processing)
+		if err := s.wait(h.work, at-passed); err != nil {
+			return err
+		}
+		passed = at
+		if err := m.do(); err != nil {
+			return err
+		}
+	}
+	return s.wait(h.work, s.config.Processing-passed)
+}
+
+// moment is something that happens in the middle of the work.
+type moment struct {
+	at time.Duration // since its beginning
+	do func() error
+}
+
+// moments are what happens in the middle of the work, in the order of time: what other systems are
+// told, and the faults that strike there.
+func (h *handling) moments() (out []moment) {
+	for _, l := range h.service.config.Ledgers {
+		if l.When == ledger.InWork {
+			out = append(out, moment{l.At, func() error { return h.enterElsewhere(l, 0) }})
+		}
+	}
+	seen := map[time.Duration]bool{}
+	for _, f := range h.service.config.Faults {
+		if f.At != fault.InWork || seen[f.Into] {
+			continue
+		}
+		seen[f.Into] = true
+		out = append(out, moment{f.Into, func() error {
+			_, err := h.strikeInto(fault.InWork, f.Into, guard.Answer{})
+			return err
+		}})
+	}
+	slices.SortStableFunc(out, func(a, b moment) int { return cmp.Compare(a.at, b.at) })
+	return out
 }
 
 // orderOutside writes the order in a transaction of its own: what the order's transaction comes to
@@ -196,6 +242,9 @@ func (h *handling) commit() (answer guard.Answer, committed bool, err error) {
 			return guard.Answer{}, false, err
 		}
 	}
+	if err := h.enterWith(tx, number); err != nil {
+		return guard.Answer{}, false, err
+	}
 	body, err := json.Marshal(lab.OrderReply{Order: number, Status: "created"})
 	if err != nil {
 		return guard.Answer{}, false, err
@@ -226,6 +275,7 @@ func (h *handling) commit() (answer guard.Answer, committed bool, err error) {
 	if h.number == 0 {
 		h.record(lab.Event{Kind: lab.Commit, Key: h.key, Order: number})
 	}
+	h.enteredWith()
 	h.durable = true
 	h.work = h.life.ctx // what is done cannot be given up any more
 	return answer, true, nil
@@ -258,8 +308,11 @@ func (h *handling) lost(err error, number int64) {
 	h.cut = ""
 	switch {
 	case !errors.Is(err, store.ErrUnknownOutcome):
-	case cut == store.CutAfter && h.number == 0:
-		h.record(lab.Event{Kind: lab.Commit, Key: h.key, Order: number, Detail: "reply lost"})
+	case cut == store.CutAfter:
+		if h.number == 0 {
+			h.record(lab.Event{Kind: lab.Commit, Key: h.key, Order: number, Detail: "reply lost"})
+		}
+		h.enteredWith()
 	case cut == store.CutBefore:
 		h.record(lab.Event{Kind: lab.Rollback, Key: h.key, Detail: "connection lost"})
 	}
@@ -268,7 +321,10 @@ func (h *handling) lost(err error, number int64) {
 // confirm does what comes between the commit and the answer.
 func (h *handling) confirm(answer guard.Answer) (guard.Answer, error) {
 	answer, err := h.strike(fault.AfterCommit, answer)
-	if err != nil || h.pass.Committed == nil {
+	if err != nil {
+		return answer, err
+	}
+	if err := h.enterAfter(answer); err != nil || h.pass.Committed == nil {
 		return answer, err
 	}
 	return answer, h.pass.Committed(h.work, answer)

@@ -38,6 +38,7 @@ type rig struct {
 	chains  []*caller.Chain
 	caller  *caller.Caller
 	inside  atomic.Int64 // requests in a handler
+	jobs    atomic.Int64 // jobs beside the replicas
 
 	mu      sync.Mutex
 	servers map[string]*http.Server    // by machine: those that listen
@@ -54,6 +55,7 @@ func ServiceConfig(setup scenarios.Setup) slowserver.Config {
 		CancelWhenGone: server.OnClientGone == "cancel", HonourDeadline: server.Deadline == "honour",
 		OwnKeys: setup.Caller.Key == "server",
 		Rows:    server.Rows, RowTime: server.RowTime, AlternateRows: server.RowsOrder == "alternate",
+		Ledgers:            server.Ledgers,
 		OrderOutside:       server.OrderOutsideTransaction,
 		TransactionRetries: server.TransactionRetries, OnUnknownCommit: server.OnUnknownCommit,
 	}
@@ -72,6 +74,7 @@ func (r *rig) build(*lab.Observation) (err error) {
 	config := ServiceConfig(setup)
 	config.Clock, config.Store, config.Record = r.world.clock, r.store, r.journal.record
 	config.Pause, config.Crash, config.Keys = r.pause, r.crash, r.world.place.keys
+	config.Job = r.job
 	if r.service, err = slowserver.New(r.life, config); err != nil {
 		return err
 	}
@@ -223,6 +226,15 @@ func newServer(life context.Context, group *vtime.Group, inside *atomic.Int64, h
 	}
 }
 
+// job runs f beside the machines; the trial has not settled before it is over.
+func (r *rig) job(f func()) {
+	r.jobs.Add(1)
+	r.group.Go(func() {
+		defer r.jobs.Add(-1)
+		f()
+	})
+}
+
 // crash takes a replica in this process away, and brings it back in its time.
 func (r *rig) crash(c slowserver.Crash) {
 	c.Die(func() {
@@ -300,7 +312,7 @@ func (r *rig) settle(*lab.Observation) error {
 // busy reports whether a connection can still bring something, and how many requests are in a
 // handler.
 func (r *rig) busy() (busy bool, working int64) {
-	busy, working = r.world.network.Busy(), r.inside.Load()
+	busy, working = r.world.network.Busy() || r.jobs.Load() > 0, r.inside.Load()
 	for _, p := range r.running() {
 		b, w := p.busy()
 		busy, working = busy || b, working+w
@@ -311,6 +323,9 @@ func (r *rig) busy() (busy bool, working int64) {
 // read takes down what was seen: the effects by SQL, the rest from where it happened.
 func (r *rig) read(obs *lab.Observation) (err error) {
 	if obs.Effects, err = r.store.Effects(r.life); err != nil {
+		return ground(err)
+	}
+	if obs.Entries, err = r.store.Entries(r.life); err != nil {
 		return ground(err)
 	}
 	if s, ok := r.store.(store.Fallible); ok && s.Lost() != nil {

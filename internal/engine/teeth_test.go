@@ -17,6 +17,7 @@ import (
 	"retrylab/scenarios"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
+	"retrylab/slowserver/ledger"
 )
 
 // A sabotage is one thing done to a trial that its checks should notice.
@@ -38,6 +39,7 @@ func sabotages(t scenarios.Trial) []sabotage {
 	add := func(name string, part bool, change func(*scenarios.Trial)) {
 		c := t
 		c.Setup.Server.Faults = slices.Clone(t.Setup.Server.Faults)
+		c.Setup.Server.Ledgers = slices.Clone(t.Setup.Server.Ledgers)
 		c.Setup.Hops = slices.Clone(t.Setup.Hops)
 		c.Layers = slices.Clone(t.Layers)
 		c.HopLayers = slices.Clone(t.HopLayers)
@@ -69,6 +71,21 @@ func sabotages(t scenarios.Trial) []sabotage {
 	}
 	if t.Setup.Caller.Deadline != "local" {
 		add("without the caller's deadline", true, func(c *scenarios.Trial) { c.Setup.Caller.Deadline = "local" })
+	}
+	for i, l := range t.Setup.Server.Ledgers {
+		change := func(what string, f func(*ledger.Settings)) {
+			add("without "+what+" of "+l.Name, true, func(c *scenarios.Trial) { f(&c.Setup.Server.Ledgers[i]) })
+		}
+		add("without the ledger "+l.Name, true, func(c *scenarios.Trial) { c.Setup.Server.Ledgers = slices.Delete(c.Setup.Server.Ledgers, i, i+1) })
+		if l.Reference != ledger.ByNothing {
+			change("the reference", func(l *ledger.Settings) { l.Reference = ledger.ByNothing })
+		}
+		if l.Duplicates {
+			change("the duplicates", func(l *ledger.Settings) { l.Duplicates = false })
+		}
+		if l.Relay.Sends > 1 {
+			change("the second send", func(l *ledger.Settings) { l.Relay.Sends = 1 })
+		}
 	}
 	if t.Setup.Server.TransactionRetries > 0 {
 		add("without transaction-retries", true, func(c *scenarios.Trial) { c.Setup.Server.TransactionRetries = 0 })

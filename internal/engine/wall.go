@@ -202,6 +202,9 @@ func tally(o lab.Observation) map[string]int {
 	for _, e := range o.Effects {
 		out["amount of "+e.Operation] += int(e.Amount)
 	}
+	for _, e := range o.Entries {
+		out["entries in "+e.Ledger]++
+	}
 	for _, n := range o.Nodes {
 		out["sends of "+n.Name] = n.Sends
 		out["arrivals at "+n.Name] = n.Arrivals

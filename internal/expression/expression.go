@@ -34,6 +34,7 @@ type Values struct {
 	Lost                  int     `expr:"lost"`
 	FalseFailures         int     `expr:"false_failures"`
 	Late                  int     `expr:"late"`
+	LedgerDuplicates      int     `expr:"ledger_duplicates"`
 	Amplification         float64 `expr:"amplification"`
 	OK                    int     `expr:"ok"`
 	Failed                int     `expr:"failed"`

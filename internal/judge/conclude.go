@@ -1,7 +1,10 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
 
 	"retrylab/internal/lab"
 )
@@ -28,7 +31,7 @@ func Conclude(results []lab.Result, focus, remedy, currency string) string {
 	text := incident(r, currency)
 	if cure := conclusive(results, remedy); cure != nil {
 		if harm(r.Counts) > 0 {
-			text += fmt.Sprintf(" %s in %q.", right(cure.Counts, currency), cure.Configuration)
+			text += fmt.Sprintf(" %s in %q.", right(cure, r, currency), cure.Configuration)
 		} else {
 			text += fmt.Sprintf(" %d in %q.", cure.Counts.Arrivals, cure.Configuration)
 		}
@@ -48,7 +51,7 @@ func conclusive(results []lab.Result, id string) *lab.Result {
 
 func incident(r *lab.Result, currency string) string {
 	if harm(r.Counts) > 0 {
-		text := fmt.Sprintf("%s in %q", damage(r.Counts, currency), r.Configuration)
+		text := fmt.Sprintf("%s in %q", damage(r, currency), r.Configuration)
 		if r.Verdict == lab.AsExpected {
 			text += ": the incident is reproduced"
 		}
@@ -62,21 +65,40 @@ func incident(r *lab.Result, currency string) string {
 
 // harm orders counts by how bad they are for the one whose intents they are: what was done twice
 // before what was lost, and that before what was believed wrongly.
-func harm(c lab.Counts) int { return 10_000*c.Duplicates + 100*c.Lost + c.FalseFailures }
+func harm(c lab.Counts) int {
+	return 10_000*(c.Duplicates+c.LedgerDuplicates) + 100*c.Lost + c.FalseFailures
+}
 
-func damage(c lab.Counts, currency string) string {
+func damage(r *lab.Result, currency string) string {
+	c := r.Counts
 	switch {
 	case c.Duplicates > 0 && currency != "":
 		return fmt.Sprintf("%s instead of %s", amount(currency, c.Amount), amount(currency, c.Amount/int64(c.Effects)*int64(c.Wanted)))
 	case c.Duplicates > 0:
 		return fmt.Sprintf("%s for %s", plural(c.Effects, "order"), plural(c.Wanted, "intent"))
+	case c.LedgerDuplicates > 0:
+		l := worst(r)
+		return fmt.Sprintf("%d %s for %s", l.Entries, l.Name, plural(c.Wanted, "intent"))
 	case c.Lost > 0:
 		return fmt.Sprintf("%s believed done without an order", plural(c.Lost, "intent"))
 	}
 	return fmt.Sprintf("%s believed failed though its order exists", plural(c.FalseFailures, "intent"))
 }
 
-func right(c lab.Counts, currency string) string {
+// worst is the ledger with the most entries that nobody wanted.
+func worst(r *lab.Result) lab.Ledger {
+	return slices.MaxFunc(r.Ledgers, func(a, b lab.Ledger) int { return cmp.Compare(a.Duplicates, b.Duplicates) })
+}
+
+// right is what a configuration comes to that is held against an incident.
+func right(cure, incident *lab.Result, currency string) string {
+	c := cure.Counts
+	if incident.Counts.Duplicates == 0 && incident.Counts.LedgerDuplicates > 0 {
+		name := worst(incident).Name
+		if i := slices.IndexFunc(cure.Ledgers, func(l lab.Ledger) bool { return l.Name == name }); i >= 0 {
+			return strconv.Itoa(cure.Ledgers[i].Entries)
+		}
+	}
 	if currency != "" {
 		return amount(currency, c.Amount)
 	}

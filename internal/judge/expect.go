@@ -91,6 +91,7 @@ var expectations = []expectation{
 	moments("commits", func(e *scenarios.Expect) []time.Duration { return e.Commits }, view.commits, lab.Commit),
 	counts("sends-by", func(e *scenarios.Expect) map[string]int { return e.SendsBy }, view.sendsBy, lab.Send),
 	counts("arrivals-at", func(e *scenarios.Expect) map[string]int { return e.ArrivalsAt }, view.arrivalsAt, lab.Arrival),
+	counts("ledgers", func(e *scenarios.Expect) map[string]int { return e.Ledgers }, view.ledgers, lab.Entered),
 	counts("answers", func(e *scenarios.Expect) map[string]int { return e.Answers }, view.answers, lab.Answer),
 }
 
@@ -261,6 +262,14 @@ func (v view) answers() map[string]int {
 		if (e.Kind == lab.Answer || e.Kind == lab.ClientGone && e.Status != 0) && slices.Contains(servers, e.Node) {
 			out[strconv.Itoa(e.Status)]++
 		}
+	}
+	return out
+}
+
+func (v view) ledgers() map[string]int {
+	out := map[string]int{}
+	for _, l := range v.result.Ledgers {
+		out[l.Name] = l.Entries
 	}
 	return out
 }

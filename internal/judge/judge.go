@@ -13,6 +13,7 @@ import (
 	"retrylab/internal/expression"
 	"retrylab/internal/lab"
 	"retrylab/scenarios"
+	"retrylab/slowserver/ledger"
 )
 
 // Decide judges one trial. First comes what the lab itself could not do, then the premises, then
@@ -21,10 +22,14 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 	r := lab.Result{
 		Scenario: t.Scenario, Configuration: t.Configuration, ID: t.ID, Seed: t.Seed,
 		Counts: count(t, obs), SettledMs: lab.Millis(obs.Settled),
-		Nodes: obs.Nodes, Orders: obs.Effects, Events: obs.Events, Defect: obs.Defect, Environment: obs.Environment,
+		Nodes: obs.Nodes, Orders: obs.Effects, Entries: obs.Entries, Events: obs.Events, Defect: obs.Defect, Environment: obs.Environment,
 		Checks: []lab.Check{}, Reasons: []string{}, Uncounted: len(obs.Nodes) == 0,
 	}
 	r.Answers = view{trial: t, obs: obs}.answers()
+	r.Ledgers = ledgers(t, obs)
+	for _, l := range r.Ledgers {
+		r.Counts.LedgerDuplicates += l.Duplicates
+	}
 	if obs.Keys.Engine != "" {
 		r.Keys = &obs.Keys
 	}
@@ -119,6 +124,29 @@ func count(t scenarios.Trial, obs lab.Observation) lab.Counts {
 	return c
 }
 
+// ledgers counts the entries of each ledger that the trial has, and of those that are results the
+// entries above one for each operation.
+func ledgers(t scenarios.Trial, obs lab.Observation) (out []lab.Ledger) {
+	for _, l := range t.Setup.Server.Ledgers {
+		for _, name := range l.Names() {
+			counted := lab.Ledger{Name: name, Note: l.When == ledger.BeforeWork || name != l.Name}
+			seen := map[string]bool{}
+			for _, e := range obs.Entries {
+				if e.Ledger != name {
+					continue
+				}
+				counted.Entries++
+				if seen[e.Operation] && !counted.Note {
+					counted.Duplicates++
+				}
+				seen[e.Operation] = true
+			}
+			out = append(out, counted)
+		}
+	}
+	return out
+}
+
 // view is a trial with what was seen of it, for the checks.
 type view struct {
 	trial  scenarios.Trial
@@ -193,7 +221,8 @@ func (v view) values() expression.Values {
 		Operations: c.Operations, Wanted: c.Wanted, Sends: c.Sends, Arrivals: c.Arrivals,
 		Effects: c.Effects, EffectsWhenCallerDone: c.EffectsWhenCallerDone,
 		Duplicates: c.Duplicates, Lost: c.Lost, FalseFailures: c.FalseFailures, Late: c.Late,
-		Amplification: v.result.Amplification, OK: b.OK, Failed: b.Failed, Unknown: b.Unknown,
+		LedgerDuplicates: c.LedgerDuplicates,
+		Amplification:    v.result.Amplification, OK: b.OK, Failed: b.Failed, Unknown: b.Unknown,
 		CallerDoneMs: v.result.CallerDoneMs, SettledMs: v.result.SettledMs,
 		Overlap: v.obs.Overlap, FaultsFired: fired,
 	}

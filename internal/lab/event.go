@@ -27,6 +27,7 @@ const (
 	Work       Kind = "work"        // processing begins
 	Commit     Kind = "commit"      // an effect became durable: Order is its number
 	Rollback   Kind = "rollback"    // a transaction was given up
+	Entered    Kind = "entry"       // a ledger beside the orders was given an entry: Detail is its name, and what it made of it
 	Fault      Kind = "fault"       // an injected fault fired: Detail is kind@place
 	Answer     Kind = "answer"      // a server handed its answer to the connection: Status
 	Answered   Kind = "answered"    // the last of an answer was handed over, where that took its time
@@ -45,7 +46,7 @@ const StageDeadline = "deadline"
 // Kinds lists every kind in the order of a request's life.
 var Kinds = []Kind{
 	Start, Send, Reply, Told, Timeout, Failure, Retry, Stop,
-	Arrival, LookUp, Claim, Work, Commit, Rollback, Fault, Crash, Restart, Answer, Answered, ClientGone,
+	Arrival, LookUp, Claim, Work, Commit, Rollback, Entered, Fault, Crash, Restart, Answer, Answered, ClientGone,
 	Done, Settled,
 }
 

@@ -40,11 +40,12 @@ type Counts struct {
 	Arrivals              int   `json:"arrivals"`
 	Effects               int   `json:"effects"`
 	EffectsWhenCallerDone int   `json:"effects_when_caller_done"`
-	Duplicates            int   `json:"duplicates"`     // effects above wanted
-	Lost                  int   `json:"lost"`           // operations believed ok with too few effects
-	FalseFailures         int   `json:"false_failures"` // operations believed failed though an effect exists
-	Late                  int   `json:"late"`           // effects after the caller was done
-	Amount                int64 `json:"amount_minor"`   // sum of the effects' amounts
+	Duplicates            int   `json:"duplicates"`                  // effects above wanted
+	Lost                  int   `json:"lost"`                        // operations believed ok with too few effects
+	FalseFailures         int   `json:"false_failures"`              // operations believed failed though an effect exists
+	Late                  int   `json:"late"`                        // effects after the caller was done
+	LedgerDuplicates      int   `json:"ledger_duplicates,omitempty"` // entries above wanted in the ledgers beside the orders
+	Amount                int64 `json:"amount_minor"`                // sum of the effects' amounts
 }
 
 // Beliefs counts the operations by what their callers believe.
@@ -52,6 +53,14 @@ type Beliefs struct {
 	OK      int `json:"ok"`
 	Failed  int `json:"failed"`
 	Unknown int `json:"unknown"`
+}
+
+// Ledger is what a ledger beside the orders has come to.
+type Ledger struct {
+	Name       string `json:"name"`
+	Entries    int    `json:"entries"`
+	Duplicates int    `json:"duplicates,omitempty"` // entries above wanted
+	Note       bool   `json:"note,omitempty"`       // it is the service's own: what it is about to do or has handed to a relay, and no result
 }
 
 // Check is one thing that was demanded of a trial.
@@ -84,11 +93,13 @@ type Result struct {
 	Uncounted     bool    `json:"uncounted,omitempty"` // the trial broke before anything was counted: the zeros mean nothing
 	Amplification float64 `json:"amplification"`       // arrivals ÷ operations
 	// Answers counts the answers of the order service by status, those that nobody waited for included.
-	Answers      map[string]int `json:"answers,omitempty"`
-	Beliefs      Beliefs        `json:"beliefs"`
-	Reasons      []string       `json:"belief_reasons"` // one per operation, in order: "read timeout", "201", …
-	CallerDoneMs int64          `json:"caller_done_ms"`
-	SettledMs    int64          `json:"settled_ms"`
+	Answers map[string]int `json:"answers,omitempty"`
+	// Ledgers are the ledgers beside the orders, as the file lists them.
+	Ledgers      []Ledger `json:"ledgers,omitempty"`
+	Beliefs      Beliefs  `json:"beliefs"`
+	Reasons      []string `json:"belief_reasons"` // one per operation, in order: "read timeout", "201", …
+	CallerDoneMs int64    `json:"caller_done_ms"`
+	SettledMs    int64    `json:"settled_ms"`
 	// Said is what is widely, and wrongly, said to come out, with what was measured.
 	Said        []Said   `json:"said,omitempty"`
 	Verdict     Verdict  `json:"verdict"`
@@ -100,6 +111,7 @@ type Result struct {
 	Nodes       []Node   `json:"nodes"`
 	Checks      []Check  `json:"checks"`
 	Orders      []Effect `json:"orders"`
+	Entries     []Entry  `json:"entries,omitempty"` // of the ledgers beside the orders
 	Events      []Event  `json:"events"`
 }
 

@@ -4,7 +4,7 @@ package fault
 var Crash = Kind{
 	Name:   "crash",
 	Doc:    "kills the replica: its connections end, open transactions roll back, its memory is gone, and nobody listens until it has restarted",
-	Places: []Place{BeforeGuard, AfterClaim, BeforeCommit, AfterCommit},
+	Places: []Place{BeforeGuard, AfterClaim, InWork, BeforeCommit, AfterCommit},
 	Takes:  []string{"restart"},
 	Strike: func(r Request, s Settings) error {
 		r.Crash(s.Restart)

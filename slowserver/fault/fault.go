@@ -19,6 +19,7 @@ const (
 	AtConnect    Place = "connect"       // before there is a connection
 	BeforeGuard  Place = "before-guard"  // the request has been read, nothing has been looked up
 	AfterClaim   Place = "after-claim"   // the guard let the request through, work has not begun
+	InWork       Place = "in-work"       // so far into the work as the fault says
 	BeforeCommit Place = "before-commit" // work is done, nothing is durable
 	InCommit     Place = "in-commit"     // the order is written, and the COMMIT is on its way
 	AfterCommit  Place = "after-commit"  // the effect is durable, nobody has been told
@@ -26,12 +27,13 @@ const (
 )
 
 // Places lists every place.
-var Places = []Place{AtConnect, BeforeGuard, AfterClaim, BeforeCommit, InCommit, AfterCommit, InReply}
+var Places = []Place{AtConnect, BeforeGuard, AfterClaim, InWork, BeforeCommit, InCommit, AfterCommit, InReply}
 
 // Settings is a fault as a scenario file writes it.
 type Settings struct {
-	At         Place         `yaml:"at" doc:"where it strikes: connect, before-guard, after-claim, before-commit, in-commit, after-commit or in-reply"`
+	At         Place         `yaml:"at" doc:"where it strikes: connect, before-guard, after-claim, in-work, before-commit, in-commit, after-commit or in-reply"`
 	Do         string        `yaml:"do" doc:"what it does: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, partition, redis-restart, redis-failover, redis-lose-reply, refuse or blackhole"`
+	Into       time.Duration `yaml:"into" doc:"in-work: how far into the work it strikes, at the latest at its end"`
 	Arrivals   []int         `yaml:"arrivals" doc:"the arrivals it strikes, counted from 1 over all replicas; all of them when absent"`
 	Replicas   []int         `yaml:"replicas" doc:"the replicas it strikes, counted from 1; all of them when absent"`
 	Delay      time.Duration `yaml:"delay" doc:"delay: how long"`
@@ -119,7 +121,7 @@ const maxAnswer = 4 << 20
 
 // handling is everything from the first look at a request to its answer, but for the commit itself:
 // there only the database can be struck.
-var handling = []Place{BeforeGuard, AfterClaim, BeforeCommit, AfterCommit, InReply}
+var handling = []Place{BeforeGuard, AfterClaim, InWork, BeforeCommit, AfterCommit, InReply}
 
 // Kinds lists what a fault can do.
 var Kinds = []Kind{Delay, Close, Reset, Status, Lose, Dribble, Crash, LoseCommit, LoseCommitReply, Partition, RedisRestart, RedisFailover, RedisLoseReply, Refuse, Blackhole}
@@ -148,6 +150,12 @@ func (s Settings) Check() *Problem {
 	}
 	if !slices.Contains(kind.Places, s.At) {
 		return &Problem{"at", fmt.Sprintf("%s cannot strike at %q", s.Do, s.At), "it strikes at: " + placeList(kind.Places)}
+	}
+	switch {
+	case s.At == InWork && s.Into <= 0:
+		return &Problem{"at", "the fault does not say how far into the work it strikes", "add into: with a time such as 700ms"}
+	case s.At != InWork && s.Into != 0:
+		return &Problem{"into", fmt.Sprintf("into means nothing to a fault at %s", s.At), "write at: in-work"}
 	}
 	set := map[string]bool{
 		"delay": s.Delay != 0, "status": s.Status != 0, "retry-after": s.RetryAfter != "",

@@ -15,7 +15,7 @@ func TestCheck(t *testing.T) {
 	dribble := func(chunks, size int) Settings {
 		return Settings{At: InReply, Do: "dribble", Chunks: chunks, ChunkSize: size, Pause: time.Second}
 	}
-	inOrder := "before-guard, after-claim, before-commit, after-commit, in-reply"
+	inOrder := "before-guard, after-claim, in-work, before-commit, after-commit, in-reply"
 	tests := []struct {
 		name     string
 		settings Settings
@@ -58,7 +58,10 @@ func TestCheck(t *testing.T) {
 		{"dribble without a pause", Settings{At: InReply, Do: "dribble", Chunks: 1, ChunkSize: 1}, &Problem{"do", `the fault dribble needs the key "pause"`, ""}},
 
 		{"crash for ever", Settings{At: AfterCommit, Do: "crash"}, &Problem{"do", `the fault crash needs the key "restart"`, ""}},
-		{"crash in the reply", Settings{At: InReply, Do: "crash", Restart: 1}, &Problem{"at", `crash cannot strike at "in-reply"`, "it strikes at: before-guard, after-claim, before-commit, after-commit"}},
+		{"crash in the reply", Settings{At: InReply, Do: "crash", Restart: 1}, &Problem{"at", `crash cannot strike at "in-reply"`, "it strikes at: before-guard, after-claim, in-work, before-commit, after-commit"}},
+		{"crash in the work", Settings{At: InWork, Into: time.Second, Do: "crash", Restart: 1}, nil},
+		{"somewhere in the work", Settings{At: InWork, Do: "close"}, &Problem{"at", "the fault does not say how far into the work it strikes", "add into: with a time such as 700ms"}},
+		{"into the reply", Settings{At: InReply, Do: "close", Into: 1}, &Problem{"into", "into means nothing to a fault at in-reply", "write at: in-work"}},
 		{"close with a restart", Settings{At: AfterCommit, Do: "close", Restart: 1}, &Problem{"restart", "restart means nothing to the fault close", ""}},
 
 		{"close with a delay", Settings{At: AfterCommit, Do: "close", Delay: 1}, &Problem{"delay", "delay means nothing to the fault close", ""}},
