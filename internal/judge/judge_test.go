@@ -11,6 +11,7 @@ import (
 	"retrylab/internal/lab"
 	"retrylab/scenarios"
 	"retrylab/slowserver/fault"
+	"retrylab/slowserver/ledger"
 )
 
 // seen is an observation of one operation with a duplicate that came late.
@@ -24,6 +25,7 @@ func seen() lab.Observation {
 			{At: 6 * time.Second, Kind: lab.Send, Operation: "op-1", Send: "op-1/a.2", Node: "caller"},
 			{At: 6 * time.Second, Kind: lab.Arrival, Operation: "op-1", Send: "op-1/a.2", Node: "order-2"},
 			{At: 7 * time.Second, Kind: lab.Commit, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Order: 1},
+			{At: 7 * time.Second, Kind: lab.Entered, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Detail: "messages"},
 			{At: 7 * time.Second, Kind: lab.Answer, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Status: 201},
 			{At: 7 * time.Second, Kind: lab.Told, Operation: "op-1", Send: "op-1", Node: "caller", Status: 201, Order: 1},
 			{At: 7 * time.Second, Kind: lab.Done, Operation: "op-1", Node: "caller", Detail: "ok"},
@@ -31,7 +33,11 @@ func seen() lab.Observation {
 			{At: 12 * time.Second, Kind: lab.ClientGone, Operation: "op-1", Send: "op-1/a.1", Node: "order-1", Status: 201},
 			{At: 12 * time.Second, Kind: lab.Settled},
 		},
-		Effects:  []lab.Effect{{Order: 1, Operation: "op-1", Amount: 5000}, {Order: 2, Operation: "op-1", Amount: 5000}},
+		Effects: []lab.Effect{{Order: 1, Operation: "op-1", Amount: 5000}, {Order: 2, Operation: "op-1", Amount: 5000}},
+		Entries: []lab.Entry{
+			{Ledger: "messages", Operation: "op-1"}, {Ledger: "messages", Operation: "op-1"},
+			{Ledger: "messages-outbox", Operation: "op-1"}, {Ledger: "messages-outbox", Operation: "op-1"}, {Ledger: "messages-outbox", Operation: "op-1"},
+		},
 		Outcomes: []lab.Outcome{{Operation: "op-1", Belief: lab.OK, Status: 201, Reason: "201", Order: 1, DoneAt: 7 * time.Second, Effects: 1}},
 		Nodes: []lab.Node{
 			{Name: "caller", Role: "caller", Sends: 2},
@@ -44,15 +50,21 @@ func seen() lab.Observation {
 func trial() scenarios.Trial {
 	return scenarios.Trial{
 		Scenario: "s", Configuration: "A", ID: "a", Seed: 1, Places: map[string]scenarios.Place{"effects": {File: "s.yaml", Line: 7, Column: 3}},
-		Setup: scenarios.Setup{Operations: 1, Caller: scenarios.Caller{Name: "caller"}, Server: scenarios.Server{Name: "order", Replicas: 2}},
+		Setup: scenarios.Setup{Operations: 1, Caller: scenarios.Caller{Name: "caller"}, Server: scenarios.Server{
+			Name: "order", Replicas: 2, Ledgers: []ledger.Settings{{Name: "messages", When: ledger.Outbox}, {Name: "mails"}},
+		}},
 	}
 }
 
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	r := Decide(trial(), seen())
-	want := lab.Counts{Operations: 1, Wanted: 1, Sends: 2, Arrivals: 2, Effects: 2, EffectsWhenCallerDone: 1, Duplicates: 1, Late: 1, Amount: 10000}
+	want := lab.Counts{Operations: 1, Wanted: 1, Sends: 2, Arrivals: 2, Effects: 2, EffectsWhenCallerDone: 1, Duplicates: 1, Late: 1, Amount: 10000, LedgerDuplicates: 1}
 	if diff := cmp.Diff(want, r.Counts); diff != "" {
+		t.Error(diff)
+	}
+	ledgers := []lab.Ledger{{Name: "messages", Entries: 2, Duplicates: 1}, {Name: "messages-outbox", Entries: 3, Note: true}, {Name: "mails"}}
+	if diff := cmp.Diff(ledgers, r.Ledgers); diff != "" {
 		t.Error(diff)
 	}
 	if r.Amplification != 2 || r.Beliefs != (lab.Beliefs{OK: 1}) || r.CallerDoneMs != 7000 || r.SettledMs != 12000 {
@@ -156,7 +168,7 @@ func asked() *scenarios.Expect {
 		Starts:  []time.Duration{0, 6 * time.Second},
 		Commits: []time.Duration{7 * time.Second, 12 * time.Second},
 		SendsBy: map[string]int{"caller": 2}, ArrivalsAt: map[string]int{"order-1": 1, "order-2": 1},
-		Answers: map[string]int{"201": 2}, OrdersTold: number(1), ClientsGone: number(1),
+		Answers: map[string]int{"201": 2}, Ledgers: map[string]int{"messages": 2}, OrdersTold: number(1), ClientsGone: number(1),
 	}
 }
 
@@ -250,6 +262,11 @@ func TestConclude(t *testing.T) {
 	row := func(id string, verdict lab.Verdict, c lab.Counts) lab.Result {
 		return lab.Result{Configuration: id, ID: id, Verdict: verdict, Counts: c}
 	}
+	charged := func(id string, n int) lab.Result {
+		r := row(id, lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 2, Effects: 1, LedgerDuplicates: n - 1})
+		r.Ledgers = []lab.Ledger{{Name: "mails", Entries: 1}, {Name: "charges", Entries: n, Duplicates: n - 1}}
+		return r
+	}
 	three := lab.Counts{Wanted: 1, Arrivals: 3, Effects: 3, Duplicates: 2, Amount: 15000}
 	one := lab.Counts{Wanted: 1, Arrivals: 3, Effects: 1, Amount: 5000}
 	lost := lab.Counts{Wanted: 2, Arrivals: 2, Effects: 1, Lost: 1}
@@ -271,6 +288,7 @@ func TestConclude(t *testing.T) {
 		{"the remedy is inconclusive", []lab.Result{row("retry", lab.AsExpected, three), row("key", lab.Inconclusive, one)}, "retry", "key", "",
 			`3 orders for 1 intent in "retry": the incident is reproduced.`},
 		{"a loss", []lab.Result{row("trust", lab.AsExpected, lost)}, "trust", "", "", `1 intent believed done without an order in "trust": the incident is reproduced.`},
+		{"entries", []lab.Result{charged("two", 2), charged("one", 1)}, "two", "one", "₹", `2 charges for 1 intent in "two": the incident is reproduced. 1 in "one".`},
 		{"only arrivals", []lab.Result{row("three", lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 64}), row("one", lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 4})}, "three", "one", "",
 			`64 requests arrived for 1 intent in "three". 4 in "one".`},
 		{"nothing happened", []lab.Result{row("dark", lab.AsExpected, lab.Counts{Wanted: 1})}, "dark", "", "", `0 orders for 1 intent in "dark".`},
