@@ -26,15 +26,27 @@ type listed struct {
 func (a *app) listCommand() *cobra.Command {
 	var format string
 	var tags []string
+	families := "one of: " + strings.Join(scenarios.Families, ", ")
 	c := &cobra.Command{
-		Use:     "list",
-		Short:   "List the built-in scenarios",
-		Example: "  retrylab list\n  retrylab list --tag check-jitter\n  retrylab list --format json",
-		Args:    noArgs,
-		RunE: func(*cobra.Command, []string) error {
+		Use:       "list [FAMILY]",
+		Short:     "List the built-in scenarios",
+		Example:   "  retrylab list\n  retrylab list incidents\n  retrylab list --tag check-jitter\n  retrylab list --format json",
+		ValidArgs: scenarios.Families,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef(families, "%s takes one family", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
 			all, err := scenarios.Catalogue()
 			if err != nil {
 				return err
+			}
+			if len(args) > 0 {
+				if all = slices.DeleteFunc(all, func(s *scenarios.Scenario) bool { return s.Family != args[0] }); len(all) == 0 {
+					return usagef(families, "there is no family %q", args[0])
+				}
 			}
 			if len(tags) > 0 {
 				if all, err = tagged(all, tags); err != nil {
@@ -43,7 +55,7 @@ func (a *app) listCommand() *cobra.Command {
 			}
 			switch format {
 			case "table":
-				return a.list(all)
+				return a.list(all, len(args) > 0 || len(tags) > 0)
 			case "json":
 				var out []listed
 				for _, s := range all {
@@ -114,17 +126,22 @@ func nonNil(list []string) []string {
 	return list
 }
 
-// list prints the scenarios family by family.
-func (a *app) list(all []*scenarios.Scenario) error {
+// list prints the scenarios family by family. The incidents are a list of their own: of all they are a line.
+func (a *app) list(all []*scenarios.Scenario, whole bool) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	family, needy := "", false
-	for _, s := range all {
-		if s.Family != family {
-			if family != "" {
+	needy := false
+	for i, s := range all {
+		if i == 0 || s.Family != all[i-1].Family {
+			if i > 0 {
 				fmt.Fprintln(w)
 			}
-			family = s.Family
-			fmt.Fprintln(w, plain(family))
+			fmt.Fprintln(w, plain(s.Family))
+			if s.Family == scenarios.Incidents && !whole {
+				fmt.Fprintf(w, "  %d public reports, played again: retrylab list %s\n", len(all)-i, s.Family)
+			}
+		}
+		if s.Family == scenarios.Incidents && !whole {
+			continue
 		}
 		title := plain(s.Title)
 		if len(s.Needs) > 0 {

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -205,7 +204,7 @@ func floor(f float64) float64 { return float64(int64(f)) }
 // readScenario returns the scenario that an argument names: a file, standard input, or a built-in
 // one. An argument NAME:ID also names one configuration of it.
 func (a *app) readScenario(arg string) (s *scenarios.Scenario, id string, err error) {
-	if !scenarios.IsFile(arg) {
+	if !isFile(arg) {
 		name, id, _ := strings.Cut(arg, ":")
 		s, err = scenarios.Builtin(name)
 		var unknown *scenarios.Error
@@ -237,13 +236,24 @@ func (a *app) readScenario(arg string) (s *scenarios.Scenario, id string, err er
 	return s, id, err
 }
 
+// isFile reports whether an argument names a file. An incident has the slash of one in its name: it is
+// meant where there is no such file.
+func isFile(arg string) bool {
+	if !scenarios.IsFile(arg) || !strings.HasPrefix(arg, scenarios.Incidents+"/") {
+		return scenarios.IsFile(arg)
+	}
+	path, _, _ := strings.Cut(arg, ":")
+	_, err := os.Stat(path)
+	return err == nil || strings.HasSuffix(path, ".yaml") || strings.HasSuffix(path, ".yml")
+}
+
 // readFile reads at most as much of a file as a scenario may have.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		hint := ""
 		name := strings.TrimSuffix(path, filepath.Ext(path))
-		if errors.Is(err, fs.ErrNotExist) && slices.Contains(scenarios.Names(), name) {
+		if _, none := scenarios.Builtin(name); errors.Is(err, fs.ErrNotExist) && none == nil {
 			hint = fmt.Sprintf("the built-in scenario has no ending: retrylab run %s", name)
 		}
 		return nil, usagef(hint, "%s: %v", path, cause(err))

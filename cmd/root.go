@@ -132,6 +132,13 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 }
 
 // completeScenarios offers the built-in scenarios, and files.
-func completeScenarios(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return scenarios.Names(), cobra.ShellCompDirectiveDefault
+func completeScenarios(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	names := scenarios.Names()
+	if folder := scenarios.Incidents + "/"; strings.HasPrefix(begun, folder) {
+		names = nil
+		for _, name := range scenarios.IncidentNames() {
+			names = append(names, folder+name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveDefault
 }

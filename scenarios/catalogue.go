@@ -3,37 +3,66 @@ package scenarios
 import (
 	"embed"
 	"fmt"
-	"io/fs"
+	"path"
 	"slices"
 	"strings"
 )
 
-//go:embed *.yaml
+//go:embed *.yaml incidents/*.yaml
 var files embed.FS
 
-// Names lists the built-in scenarios. It reads no file.
-func Names() []string {
-	entries, err := fs.ReadDir(files, ".")
+// Incidents is the family of the public reports, and the folder that they are in. One of them may be named
+// with the folder before its name, and by its id alone: incidents/inc-01.
+const Incidents = "incidents"
+
+// Names lists the built-in scenarios, the incidents last. It reads no file.
+func Names() []string { return append(namesIn("."), IncidentNames()...) }
+
+// IncidentNames lists the incidents, without their folder. It reads no file.
+func IncidentNames() []string { return namesIn(Incidents) }
+
+func namesIn(folder string) []string {
+	entries, err := files.ReadDir(folder)
 	if err != nil {
 		return nil
 	}
 	var names []string
 	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
+		if name, ok := strings.CutSuffix(e.Name(), ".yaml"); ok {
+			names = append(names, name)
+		}
 	}
 	return names
 }
 
 // Builtin returns the built-in scenario of that name.
 func Builtin(name string) (*Scenario, error) {
-	data, err := files.ReadFile(name + ".yaml")
+	file := name + ".yaml"
+	if incident := findIncident(name); incident != "" {
+		file = path.Join(Incidents, incident+".yaml")
+	}
+	data, err := files.ReadFile(file)
 	if err != nil {
 		return nil, &Error{What: fmt.Sprintf("there is no scenario %q", name), Hint: suggestScenario(name)}
 	}
-	return Parse("scenarios/"+name+".yaml", data)
+	return Parse("scenarios/"+file, data)
+}
+
+// findIncident returns the whole name of an incident. Its id alone is enough, in either case.
+func findIncident(name string) string {
+	name = strings.TrimPrefix(strings.ToLower(name), Incidents+"/")
+	for _, whole := range IncidentNames() {
+		if whole == name || strings.Count(name, "-") == 1 && strings.HasPrefix(whole, name+"-") {
+			return whole
+		}
+	}
+	return ""
 }
 
 func suggestScenario(name string) string {
+	if strings.HasPrefix(strings.ToLower(name), "inc") {
+		return "`retrylab list incidents` shows the incidents; the id of one is enough, as in inc-01"
+	}
 	if near := Nearest(name, Names()); near != "" {
 		return fmt.Sprintf("did you mean %q? `retrylab list` shows all", near)
 	}

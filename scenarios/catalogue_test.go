@@ -1,6 +1,7 @@
 package scenarios_test
 
 import (
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,7 +22,11 @@ func TestBuiltins(t *testing.T) {
 	for i, s := range all {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			if s.File != "scenarios/"+s.Name+".yaml" {
+			folder := "scenarios/"
+			if s.Family == scenarios.Incidents {
+				folder += "incidents/"
+			}
+			if s.File != folder+s.Name+".yaml" {
 				t.Errorf("its file has another name than it: %s", s.File)
 			}
 			if s.Title == "" || strings.HasSuffix(s.Title, ".") {
@@ -33,7 +38,7 @@ func TestBuiltins(t *testing.T) {
 			if n := len(sentenceEnd.FindAllString(s.Lesson, -1)); n < 3 || n > 10 {
 				t.Errorf("the lesson has %d sentences", n)
 			}
-			last := i == len(all)-1
+			last := i == len(all)-1 || s.Family != scenarios.Incidents && all[i+1].Family == scenarios.Incidents
 			if (s.Next == "") != last || s.Next == s.Name || !last && !slices.Contains(scenarios.Names(), s.Next) {
 				t.Errorf("the next one is %q", s.Next)
 			}
@@ -71,6 +76,9 @@ func TestCatalogueOrder(t *testing.T) {
 		t.Errorf("%d scenarios of %d, %d of them different", len(all), len(scenarios.Names()), len(position))
 	}
 	for i, s := range all[:len(all)-1] {
+		if s.Next == "" {
+			continue // the last of the course, before the incidents
+		}
 		if next := all[position[s.Next]]; next.Family == s.Family && position[s.Next] != i+1 {
 			t.Errorf("%s leads to %s, and %s follows it", s.Name, s.Next, all[i+1].Name)
 		}
@@ -89,6 +97,9 @@ func TestUnknownBuiltin(t *testing.T) {
 		{"", "`retrylab list` shows all; a file of your own needs a slash or .yaml in its name"},
 		{"../scenarios/read-timeout", ""},
 		{"skeleton/skeleton", ""},
+		{"inc-02", "`retrylab list incidents` shows the incidents; the id of one is enough, as in inc-01"},
+		{"incidents/inc-0", "`retrylab list incidents` shows the incidents; the id of one is enough, as in inc-01"},
+		{"incidents/read-timeout", "`retrylab list incidents` shows the incidents; the id of one is enough, as in inc-01"},
 	} {
 		s, err := scenarios.Builtin(c.name)
 		if err == nil {
@@ -97,6 +108,53 @@ func TestUnknownBuiltin(t *testing.T) {
 		}
 		if !strings.HasSuffix(err.Error(), c.hint) {
 			t.Errorf("%q: got %v, want the hint %s", c.name, err, c.hint)
+		}
+	}
+}
+
+// TestIncidentNames: an incident is found by its name and by its id alone, with the folder and without.
+func TestIncidentNames(t *testing.T) {
+	t.Parallel()
+	const whole = "inc-01-caller-gives-up"
+	for _, name := range []string{whole, "incidents/" + whole, "inc-01", "INC-01", "incidents/inc-01", "incidents/INC-01"} {
+		s, err := scenarios.Builtin(name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if s.Name != whole || s.File != "scenarios/incidents/"+whole+".yaml" {
+			t.Errorf("%s is %s in %s", name, s.Name, s.File)
+		}
+	}
+}
+
+// TestIncidents holds the files against the ids of the collection: each is a file, or docs/limits.md says
+// why it is none.
+func TestIncidents(t *testing.T) {
+	t.Parallel()
+	limits, err := os.ReadFile("../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile("testdata/incidents.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := strings.Fields(string(data))
+	for _, id := range ids {
+		_, err := scenarios.Builtin(id)
+		if none := strings.Contains(string(limits), "**"+id+"**"); (err == nil) == none {
+			t.Errorf("%s: %v, and docs/limits.md says that it is none: %v", id, err, none)
+		}
+	}
+	for _, name := range scenarios.IncidentNames() {
+		if id := strings.ToUpper(name[:min(len(name), len("inc-01"))]); !slices.Contains(ids, id) {
+			t.Errorf("%s is no incident of testdata/incidents.txt", name)
+		}
+		s, err := scenarios.Builtin(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Sources) == 0 || !strings.HasPrefix(s.Sources[0], "https://") {
+			t.Errorf("%s does not link to its report", name)
 		}
 	}
 }

@@ -361,7 +361,7 @@ func (c *checker) setting(path string, p *preset.Preset, s policy.Settings, err 
 	}
 	at := path + "." + refused.Field
 	hint := "`retrylab layers " + p.Name + "` shows what it takes"
-	name, _, _ := strings.Cut(refused.Field, ".")
+	name := strings.FieldsFunc(refused.Field, func(r rune) bool { return r == '.' || r == '[' })[0]
 	switch {
 	case !slices.Contains(append([]string{"preset", "name"}, p.Takes...), name):
 		if len(p.Takes) > 0 {

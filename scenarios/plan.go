@@ -29,7 +29,7 @@ const (
 )
 
 // Families lists the families of scenarios in the order of a course.
-var Families = []string{"timeouts", "layers", "guards", "unknown-outcomes", "load"}
+var Families = []string{"timeouts", "layers", "guards", "unknown-outcomes", "load", Incidents}
 
 // Options change what a scenario's trials are made of.
 type Options struct {

@@ -130,7 +130,7 @@ type Place struct {
 type header struct {
 	Name     string   `yaml:"name" doc:"the scenario's name: lower-case letters, digits and hyphens"`
 	Title    string   `yaml:"title" doc:"one line"`
-	Family   string   `yaml:"family" doc:"timeouts, layers, guards, unknown-outcomes or load"`
+	Family   string   `yaml:"family" doc:"timeouts, layers, guards, unknown-outcomes, load or incidents"`
 	Lesson   string   `yaml:"lesson" doc:"three to ten plain sentences"`
 	Tags     []string `yaml:"tags" doc:"for run --tag"`
 	Needs    []string `yaml:"needs" doc:"stores without which it shows nothing"`

@@ -26,8 +26,9 @@ type Settings struct {
 	Timeout  *time.Duration `yaml:"timeout" doc:"limit of each try of this layer, all inner tries included; 0 is none"`
 	Total    *time.Duration `yaml:"total" doc:"limit over all tries and waits of this layer; 0 is none"`
 
-	Wait    *time.Duration `yaml:"wait" doc:"fixed wait before every retry; not together with backoff"`
-	Backoff *Backoff       `yaml:"backoff" doc:"growing wait before every retry; not together with wait"`
+	Wait    *time.Duration  `yaml:"wait" doc:"fixed wait before every retry; not together with waits or backoff"`
+	Waits   []time.Duration `yaml:"waits" doc:"the wait before each retry, in their order, the last one for all further ones; not together with wait or backoff"`
+	Backoff *Backoff        `yaml:"backoff" doc:"growing wait before every retry; not together with wait or waits"`
 
 	Period    *time.Duration `yaml:"period" doc:"Feign's period in whole milliseconds: the first wait is 1.5 times this, each further one 1.5 times the last"`
 	MaxPeriod *time.Duration `yaml:"max-period" doc:"Feign's longest wait in whole milliseconds; a Retry-After is cut to it too"`
@@ -104,10 +105,10 @@ func (s Settings) Given() []string {
 }
 
 // Over returns s with the fields that it leaves out taken from defaults. A wait of s takes the place
-// of a default backoff and the other way round, since a layer has one of the two.
+// of a default backoff and the other way round, since a layer has one of them.
 func (s Settings) Over(defaults Settings) Settings {
-	if s.Wait != nil {
-		defaults.Backoff = nil
+	if s.Wait != nil || s.Waits != nil {
+		defaults.Wait, defaults.Backoff = nil, nil
 	}
 	if s.Backoff != nil {
 		defaults.Wait = nil
@@ -132,8 +133,15 @@ func fill(to, from reflect.Value) {
 
 // Validate reports the first value that is impossible whatever the preset, as a [*FieldError].
 func (s Settings) Validate() error {
-	if s.Wait != nil && s.Backoff != nil {
+	switch {
+	case s.Wait != nil && s.Backoff != nil:
 		return &FieldError{"backoff", "a layer has either a fixed wait or a backoff, not both"}
+	case s.Waits != nil && (s.Wait != nil || s.Backoff != nil):
+		return &FieldError{"waits", "a layer has a list of waits, or a fixed wait, or a backoff, not two of them"}
+	case s.Waits != nil && len(s.Waits) == 0:
+		return &FieldError{"waits", "the list is empty; use wait: 0s for no wait"}
+	case len(s.Waits) > MaxAttempts:
+		return &FieldError{"waits", fmt.Sprintf("the list has %d waits, more than the tries a layer can have (%d)", len(s.Waits), MaxAttempts)}
 	}
 	for _, check := range []error{
 		number("attempts", s.Attempts, 1, MaxAttempts),
@@ -159,6 +167,7 @@ func (s Settings) Validate() error {
 		choice("retry-after", s.RetryAfter, IgnoreRetryAfter, HonourRetryAfter),
 		choice("one-shot", s.OneShot, RefuseOneShot, ResendOneShot),
 		s.Backoff.validate(),
+		durations("waits", s.Waits),
 	} {
 		if check != nil {
 			return check
@@ -186,8 +195,8 @@ func (b *Backoff) validate() error {
 	return choice("backoff.jitter", b.Jitter, Jitters...)
 }
 
-// Waits returns the waits that s asks for: its backoff, or its fixed wait, or none.
-func (s Settings) Waits() Waits {
+// Pauses returns the waits that s asks for: its backoff, its list, its fixed wait, or none.
+func (s Settings) Pauses() Waits {
 	if b := s.Backoff; b != nil {
 		w := Waits{Initial: b.Initial, Factor: b.Factor, Max: b.Max, Jitter: b.Jitter}
 		if w.Factor == 0 {
@@ -201,7 +210,7 @@ func (s Settings) Waits() Waits {
 	if s.Wait != nil {
 		return FixedWait(*s.Wait)
 	}
-	return Waits{}
+	return Waits{Series: s.Waits}
 }
 
 // MethodSet returns a list of methods as a Rule wants it: nil, which is any method, when the list is
@@ -243,6 +252,15 @@ func duration(field string, d *time.Duration) error {
 		return &FieldError{field, fmt.Sprintf("%v is negative", *d)}
 	}
 	return &FieldError{field, fmt.Sprintf("%v is longer than a hundred years", *d)}
+}
+
+func durations(field string, list []time.Duration) error {
+	for i := range list {
+		if err := duration(fmt.Sprintf("%s[%d]", field, i), &list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func wholeMilliseconds(field string, d *time.Duration) error {

@@ -147,7 +147,7 @@ func TestSettingsWaits(t *testing.T) {
 		{Settings{Backoff: &Backoff{Initial: 1, Factor: 4, Max: 9, Jitter: FullJitter}}, Waits{Initial: 1, Factor: 4, Max: 9, Jitter: FullJitter}},
 	}
 	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, tt.s.Waits()); diff != "" {
+		if diff := cmp.Diff(tt.want, tt.s.Pauses()); diff != "" {
 			t.Errorf("waits (-want +got):\n%s", diff)
 		}
 	}

@@ -21,6 +21,10 @@ type Waits struct {
 	Max     time.Duration // no wait is longer; 0 is Forever
 	Jitter  string        // one of Jitters; "" is NoJitter
 
+	// Series is the wait before each retry, in their order, the last one for all further ones. Nothing
+	// else counts beside it. For waits that follow no formula, such as those of a log.
+	Series []time.Duration
+
 	// GrowFirst multiplies by Factor before the first wait already. Feign's counter is incremented
 	// before its formula is used, so a period of 100 ms waits 150 ms first.
 	GrowFirst bool
@@ -39,6 +43,9 @@ func FixedWait(d time.Duration) Waits { return Waits{Initial: d} }
 // Before returns the pause before retry number n; the first retry is number 1. The pause before the
 // try that has just failed was waited, and u in [0, 1) chooses within the jitter.
 func (w Waits) Before(n int, waited time.Duration, u float64) time.Duration {
+	if len(w.Series) > 0 && n >= 1 {
+		return w.Series[min(n, len(w.Series))-1]
+	}
 	limit := w.limit()
 	if w.Initial <= 0 || n < 1 || w.FirstAtOnce && n == 1 {
 		return 0

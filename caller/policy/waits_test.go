@@ -30,6 +30,7 @@ func TestWaits(t *testing.T) {
 		{"feign 1 ms, 1 s", feign(ms, time.Second), 0, []time.Duration{ms, 2 * ms, 3 * ms, 5 * ms, 7 * ms, 11 * ms, 17 * ms}},
 		{"doubling", Waits{Initial: time.Second, Factor: 2, Max: 5 * time.Second}, 0, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second}},
 		{"urllib3", Waits{Initial: 200 * ms, Factor: 2, Max: 120 * time.Second, FirstAtOnce: true}, 0, []time.Duration{0, 400 * ms, 800 * ms, 1600 * ms}},
+		{"a series", Waits{Series: []time.Duration{0, 7 * ms, 3 * ms}, Initial: time.Second}, 0.5, []time.Duration{0, 7 * ms, 3 * ms, 3 * ms}},
 		{"full jitter, low", Waits{Initial: time.Second, Factor: 2, Jitter: FullJitter}, 0, []time.Duration{0, 0, 0}},
 		{"full jitter, middle", Waits{Initial: time.Second, Factor: 2, Jitter: FullJitter}, 0.5, []time.Duration{500 * ms, time.Second, 2 * time.Second}},
 		{"equal jitter, low", Waits{Initial: time.Second, Factor: 2, Jitter: EqualJitter}, 0, []time.Duration{500 * ms, time.Second, 2 * time.Second}},

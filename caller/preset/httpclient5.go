@@ -80,6 +80,6 @@ func httpClient5Layer(s policy.Settings) (policy.Layer, error) {
 				WaitWithinTimeout: true,
 			},
 		},
-		Waits: s.Waits(),
+		Waits: s.Pauses(),
 	}, nil
 }

@@ -156,7 +156,7 @@ func pointerTo(e ast.Expr) string {
 var samples = policy.Settings{
 	Preset: "x", Name: "other",
 	Attempts: new(7), Timeout: new(3 * time.Second), Total: new(9 * time.Second),
-	Wait: new(7 * time.Millisecond), Backoff: &policy.Backoff{Initial: 5 * time.Millisecond},
+	Wait: new(7 * time.Millisecond), Waits: []time.Duration{5 * time.Millisecond, 0}, Backoff: &policy.Backoff{Initial: 5 * time.Millisecond},
 	Period: new(11 * time.Millisecond), MaxPeriod: new(77 * time.Millisecond),
 	Same: new(3), Next: new(4), AllOperations: new(true), OnClasspath: new(false),
 	On: []string{"eof", "418"}, Statuses: []string{"409"},

@@ -23,7 +23,7 @@ var Retry = &Preset{
 		"a success, the end of the total limit, a wait that would outlast the total limit",
 		"a streamed body, which can be read only once, unless `one-shot: resend`",
 	},
-	Waits:       "none; a fixed wait or a backoff with jitter; Retry-After when it is to be honoured, cut to its cap",
+	Waits:       "none; a fixed wait, a list of waits, or a backoff with jitter; Retry-After when it is to be honoured, cut to its cap",
 	Timeouts:    "none of its own; `timeout` bounds each try with all that happens inside it, `total` all tries and waits",
 	OnByDefault: "no, a scenario puts it there",
 	Originals: []Original{
@@ -37,7 +37,7 @@ var Retry = &Preset{
 		"A retry on any exception and any status repeats what cannot succeed, and what has succeeded but could not be read.",
 	},
 	Takes: []string{
-		"attempts", "timeout", "total", "wait", "backoff", "on", "statuses",
+		"attempts", "timeout", "total", "wait", "waits", "backoff", "on", "statuses",
 		"methods", "methods-on-error", "methods-on-status", "one-shot", "retry-after", "retry-after-cap",
 	},
 	Defaults: policy.Settings{
@@ -84,7 +84,7 @@ func retryLayer(s policy.Settings) (policy.Layer, error) {
 		withHeader.RetryAfter = policy.Present
 		rules = append(rules, withHeader)
 	}
-	return policy.Layer{Attempts: *s.Attempts, Rules: rules, Waits: s.Waits()}, nil
+	return policy.Layer{Attempts: *s.Attempts, Rules: rules, Waits: s.Pauses()}, nil
 }
 
 // methodSet returns the special list when it is given, else the general one.

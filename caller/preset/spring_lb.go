@@ -80,7 +80,7 @@ func springLBLayer(s policy.Settings) (policy.Layer, error) {
 			{Failures: ioErrors, Methods: methods},
 			{Statuses: policy.StatusSet(s.Statuses), Methods: methods},
 		},
-		Waits: s.Waits(),
+		Waits: s.Pauses(),
 	}, nil
 }
 

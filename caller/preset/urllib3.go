@@ -75,7 +75,7 @@ func urllib3Layer(s policy.Settings) (policy.Layer, error) {
 	if s.Backoff.Jitter != "" && s.Backoff.Jitter != policy.NoJitter {
 		return policy.Layer{}, &policy.FieldError{Field: "backoff.jitter", Problem: "urllib3's own jitter is not modelled; use preset retry"}
 	}
-	waits := s.Waits()
+	waits := s.Pauses()
 	waits.FirstAtOnce = true
 	methods := policy.MethodSet(s.Methods)
 	honour := s.RetryAfter == policy.HonourRetryAfter

@@ -103,6 +103,9 @@ func TestClocksAgree(t *testing.T) {
 
 func compareCounts(t *testing.T, trial scenarios.Trial, want, got lab.Observation) {
 	w, g := judge.Decide(trial, want), judge.Decide(trial, got)
+	if engine.EndsWithCommit(want) {
+		g.Counts.EffectsWhenCallerDone, g.Counts.Late = w.Counts.EffectsWhenCallerDone, w.Counts.Late
+	}
 	if w.Counts != g.Counts || w.Beliefs != g.Beliefs || !slices.Equal(w.Nodes, g.Nodes) {
 		t.Errorf("%s: virtual %+v %+v, wall %+v %+v", name(trial), w.Counts, w.Beliefs, g.Counts, g.Beliefs)
 	}
@@ -125,6 +128,23 @@ func TestTooFast(t *testing.T) {
 	}
 	if err := newLab(t, engine.Wall, fast.Most()).Check(t.Context(), trial); err != nil {
 		t.Errorf("the speed that the error names is refused as well: %v", err)
+	}
+}
+
+// TestTie: a commit in the instant at which its caller gives up comes first on the one clock and second on
+// the other, and that is no disagreement.
+func TestTie(t *testing.T) {
+	t.Parallel()
+	trial := one(t, "inc-81-timeout-as-bad-connection", "bad-connection-one-row")
+	database := openSQLite(t)
+	if plan := engine.New(database, engine.Virtual, 1).Run(t.Context(), trial); !engine.EndsWithCommit(plan) {
+		t.Fatal("the second commit and the end of the caller are both at 6 s, and no tie is seen")
+	}
+	if got := newWall(t, database, 40).Run(t.Context(), trial); got.Defect {
+		t.Error(got.Broken)
+	}
+	if plan := engine.New(database, engine.Virtual, 1).Run(t.Context(), one(t, "read-timeout", "feign-retryer-3")); engine.EndsWithCommit(plan) {
+		t.Error("commits at 12, 18 and 24 s and an end at 17 s are taken for a tie")
 	}
 }
 
