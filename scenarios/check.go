@@ -12,6 +12,7 @@ import (
 	"retrylab/caller/policy"
 	"retrylab/caller/preset"
 	"retrylab/internal/expression"
+	"retrylab/slowserver/capacity"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
 	"retrylab/slowserver/ledger"
@@ -150,6 +151,7 @@ func (c *checker) defaults(p *Setup) {
 	def(&p.Server.Name, "order")
 	def(&p.Server.OnClientGone, "finish")
 	def(&p.Server.Deadline, "ignore")
+	def(&p.Server.Shed, capacity.ShedNone)
 	def(&p.Server.RowsOrder, "fixed")
 	def(&p.Server.OnUnknownCommit, "fail")
 	for i := range p.Server.Ledgers {
@@ -191,6 +193,7 @@ func (c *checker) server(x *Server) {
 	c.name("server.name", x.Name, "a machine")
 	c.word("server.on-client-gone", x.OnClientGone)
 	c.word("server.deadline", x.Deadline)
+	c.capacity(x)
 	c.number("server.replicas", x.Replicas)
 	c.word("server.on-unknown-commit", x.OnUnknownCommit)
 	c.number("server.transaction-retries", x.TransactionRetries)
@@ -236,6 +239,29 @@ func (c *checker) ledgers(x *Server) {
 		case l.When == ledger.Outbox && x.Processes:
 			c.fail(path+".when", "the relay of an outbox outlives each replica, and is no part of a process of its own", "leave server.processes out")
 		}
+	}
+}
+
+// capacity checks how long the service works and on how many at once.
+func (c *checker) capacity(x *Server) {
+	const spread = "server.processing-spread"
+	if p := x.ProcessingSpread.Check(); p != nil {
+		c.fail(strings.TrimSuffix(spread+"."+p.Field, "."), spread+": "+p.What, p.Hint)
+	}
+	c.number("server.workers", x.Workers)
+	c.word("server.shed", x.Shed)
+	if x.Queue != nil {
+		c.number("server.queue", *x.Queue)
+	}
+	if x.Workers > 0 {
+		return
+	}
+	const why, hint = "means nothing without workers: nobody waits", "for example workers: 2"
+	if x.Queue != nil {
+		c.failKey("server.queue", "server.queue "+why, hint)
+	}
+	if x.Shed != capacity.ShedNone {
+		c.failKey("server.shed", "server.shed "+why, hint)
 	}
 }
 

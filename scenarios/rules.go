@@ -8,6 +8,7 @@ import (
 	"retrylab/caller/policy"
 	"retrylab/caller/preset"
 	"retrylab/internal/lab"
+	"retrylab/slowserver/capacity"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
 	"retrylab/slowserver/ledger"
@@ -54,6 +55,9 @@ var Rules = []Rule{
 	{Path: "hops[].layers[].backoff.jitter", Words: policy.Jitters},
 	{Path: "server.replicas", Low: 1, High: maxReplicas},
 	{Path: "server.on-client-gone", Words: []string{"finish", "cancel"}},
+	{Path: "server.workers", Low: 0, High: 10_000},
+	{Path: "server.queue", Low: 0, High: maxOperations},
+	{Path: "server.shed", Words: capacity.Sheds},
 	{Path: "server.deadline", Words: []string{"ignore", "honour"}},
 	{Path: "server.rows-order", Words: []string{"fixed", "alternate"}},
 	{Path: "server.transaction-retries", Low: 0, High: 10},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"retrylab/caller/policy"
+	"retrylab/slowserver/capacity"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
 	"retrylab/slowserver/ledger"
@@ -52,14 +53,18 @@ type Caller struct {
 
 // Server is the order service.
 type Server struct {
-	Name         string           `yaml:"name" doc:"what its replicas are called, before their number"`
-	Processing   time.Duration    `yaml:"processing" doc:"time between the guard and the commit"`
-	Replicas     int              `yaml:"replicas" doc:"how many instances share the store"`
-	Guard        guard.Settings   `yaml:"guard" doc:"protection against duplicates"`
-	Faults       []fault.Settings `yaml:"faults" doc:"defects, by place"`
-	OnClientGone string           `yaml:"on-client-gone" doc:"finish (the default) or cancel"`
-	Deadline     string           `yaml:"deadline" doc:"what it does with a deadline that comes with a request: ignore (the default) or honour (gives up when it is over, unless the order is committed)"`
-	Processes    bool             `yaml:"processes" doc:"on the wall clock each replica is a process of its own, which a crash really kills; the virtual clock plays the same within one"`
+	Name             string           `yaml:"name" doc:"what its replicas are called, before their number"`
+	Processing       time.Duration    `yaml:"processing" doc:"time between the guard and the commit"`
+	ProcessingSpread capacity.Spread  `yaml:"processing-spread" doc:"on top of processing: another time for each request, from the seed (log-normal, by two of its quantiles)"`
+	Replicas         int              `yaml:"replicas" doc:"how many instances share the store"`
+	Guard            guard.Settings   `yaml:"guard" doc:"protection against duplicates"`
+	Faults           []fault.Settings `yaml:"faults" doc:"defects, by place"`
+	OnClientGone     string           `yaml:"on-client-gone" doc:"finish (the default) or cancel"`
+	Workers          int              `yaml:"workers" doc:"requests that each replica works on at once, first come first served; no limit when absent"`
+	Queue            *int             `yaml:"queue" doc:"workers: how many more may wait, the rest is told 503 at once; any number when absent"`
+	Shed             string           `yaml:"shed" doc:"workers: which of those that wait are told 503 when their turn comes: none (the default), expired (whose deadline is over) or late (which cannot be done before it either)"`
+	Deadline         string           `yaml:"deadline" doc:"what it does with a deadline that comes with a request: ignore (the default) or honour (gives up when it is over, unless the order is committed)"`
+	Processes        bool             `yaml:"processes" doc:"on the wall clock each replica is a process of its own, which a crash really kills; the virtual clock plays the same within one"`
 
 	Ledgers []ledger.Settings `yaml:"ledgers" doc:"what each order brings about beside itself, in ledgers of its own: messages, events, charges; counted by SQL like the orders"`
 
@@ -87,6 +92,8 @@ type Expect struct {
 	Reason                string          `yaml:"reason" doc:"what every operation's belief rests on"`
 	Amplification         *float64        `yaml:"amplification" doc:"arrivals divided by operations"`
 	CallerDone            *time.Duration  `yaml:"caller-done" doc:"when the last operation ended"`
+	LongestHold           *time.Duration  `yaml:"longest-hold" doc:"longest time from the start of an operation to its end: for so long a caller's thread is held"`
+	Goodput               *float64        `yaml:"goodput" doc:"operations believed ok per second until the last operation has ended, to a hundredth"`
 	Settled               *time.Duration  `yaml:"settled" doc:"when nothing more could happen"`
 	Starts                []time.Duration `yaml:"starts" doc:"when the caller's sends began"`
 	Commits               []time.Duration `yaml:"commits" doc:"when the orders were committed"`

@@ -20,6 +20,9 @@ func (h *handling) limit() (release func()) {
 		h.work = h.r.Context()
 	}
 	left, ok := lab.ParseDeadline(h.r.Header.Get(lab.HeaderDeadline))
+	if ok {
+		h.until = s.config.Clock.Now() + left
+	}
 	if !ok || !s.config.HonourDeadline {
 		return func() {}
 	}

@@ -39,6 +39,7 @@ type incarnation struct {
 	ctx     context.Context // ends with it
 	end     context.CancelCauseFunc
 	memory  guard.Memory // what it knows of keys
+	queue   *queue       // for its workers; nil where there are enough for all
 
 	mu   sync.Mutex
 	dead bool
@@ -47,7 +48,7 @@ type incarnation struct {
 
 func (s *Service) start(node string, replica int) *incarnation {
 	ctx, end := context.WithCancelCause(s.life)
-	return &incarnation{service: s, node: node, replica: replica, ctx: ctx, end: end}
+	return &incarnation{service: s, node: node, replica: replica, ctx: ctx, end: end, queue: s.newQueue()}
 }
 
 func (p *incarnation) isDead() bool {

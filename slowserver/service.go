@@ -22,6 +22,7 @@ import (
 
 	"retrylab/internal/lab"
 	"retrylab/internal/vtime"
+	"retrylab/slowserver/capacity"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
 	"retrylab/slowserver/ledger"
@@ -37,8 +38,12 @@ const (
 // Config says how a service behaves. Processing, Guard and Faults are as a scenario gives them.
 type Config struct {
 	Processing time.Duration // scenario time between the guard and the commit
-	Guard      guard.Settings
-	Faults     []fault.Settings
+	// Spread comes on top of Processing where each request takes another time.
+	Spread capacity.Spread
+	Seed   int64         // what is drawn depends on it, and on the request
+	Pool   capacity.Pool // of each replica; the zero value works on all requests at once
+	Guard  guard.Settings
+	Faults []fault.Settings
 	// CancelWhenGone gives work up when its client leaves. The default goes on, as services do
 	// that do not look at the request's context.
 	CancelWhenGone bool
@@ -194,6 +199,7 @@ type handling struct {
 	key    string
 	pass   guard.Pass      // its Tx is the order's transaction while that is open
 	work   context.Context // ends when the work must be given up
+	until  time.Duration   // scenario time at which the client's deadline is over; 0 for none
 	struck []bool          // per fault: it has been played on this request
 
 	worked  bool          // the work is done, and no transaction that fails takes it back
@@ -216,7 +222,12 @@ func (h *handling) handle() {
 		return
 	}
 	defer h.limit()()
-	answer, err := h.process()
+	leave, err := h.enter()
+	defer leave()
+	var answer guard.Answer
+	if err == nil {
+		answer, err = h.process()
+	}
 	if err == nil {
 		answer, err = h.strike(fault.InReply, answer)
 	}
@@ -226,6 +237,8 @@ func (h *handling) handle() {
 		h.drop(false) // the lab has ended; who is still there is not to be told anything
 	case errors.Is(err, errDeadline), err != nil && context.Cause(h.work) == errDeadline:
 		h.expire()
+	case errors.As(err, new(busyError)):
+		h.refuse(http.StatusServiceUnavailable, lab.ProblemBusy, err)
 	case errors.Is(err, guard.ErrGone), err != nil && h.work.Err() != nil:
 		h.record(lab.Event{Kind: lab.ClientGone})
 		h.drop(false)

@@ -141,9 +141,10 @@ func (h *handling) doWork() error {
 	h.record(lab.Event{Kind: lab.Work})
 	s.counts.Enter()
 	defer s.counts.Leave()
+	whole := s.config.Processing + s.config.Spread.At(lab.Draw(s.config.Seed, h.path(), "processing"))
 	passed := time.Duration(0)
 	for _, m := range h.moments() {
-		at := min(m.at, s.config.Processing)
+		at := min(m.at, whole)
 		if err := s.wait(h.work, at-passed); err != nil {
 			return err
 		}
@@ -152,7 +153,7 @@ func (h *handling) doWork() error {
 			return err
 		}
 	}
-	return s.wait(h.work, s.config.Processing-passed)
+	return s.wait(h.work, whole-passed)
 }
 
 // moment is something that happens in the middle of the work.

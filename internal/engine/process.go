@@ -69,6 +69,7 @@ type brief struct {
 	Replica         int              `json:"replica"`
 	Server          scenarios.Server `json:"server"`
 	OwnKeys         bool             `json:"own_keys"`
+	Seed            int64            `json:"seed"`
 	Store           string           `json:"store"` // its address
 	Start, Calendar time.Time        // of the trial's clock
 	Speed           float64          `json:"speed"`
@@ -108,7 +109,7 @@ func (r *rig) spawn(node string, replica int) error {
 	}
 	setup := r.trial.Setup
 	p.send(order{Brief: &brief{
-		Node: node, Replica: replica, Server: setup.Server, OwnKeys: setup.Caller.Key == "server", Store: shared.Address(),
+		Node: node, Replica: replica, Server: setup.Server, OwnKeys: setup.Caller.Key == "server", Seed: r.trial.Seed, Store: shared.Address(),
 		Start: r.world.clock.Start(), Calendar: calendar(r.trial.Begin), Speed: r.world.clock.Speed(),
 	}})
 	r.mu.Lock()

@@ -102,6 +102,7 @@ func (t *teller) run(life context.Context, socket *os.File, orders *json.Decoder
 		setup.Caller.Key = "server"
 	}
 	config := ServiceConfig(setup)
+	config.Seed = b.Seed
 	config.Clock, config.Store, config.Record, config.Crash, config.Counts = t.clock, shared, t.record, t.crash, t
 	config.Committed = func() { t.tell(note{Changed: true}) }
 	config.Pause = func(context.Context, string) error { return nil }

@@ -20,6 +20,7 @@ import (
 	"retrylab/internal/vtime"
 	"retrylab/scenarios"
 	"retrylab/slowserver"
+	"retrylab/slowserver/capacity"
 	"retrylab/slowserver/store"
 )
 
@@ -51,7 +52,9 @@ type rig struct {
 func ServiceConfig(setup scenarios.Setup) slowserver.Config {
 	server := setup.Server
 	return slowserver.Config{
-		Processing: server.Processing, Guard: server.Guard, Faults: server.Faults,
+		Processing: server.Processing, Spread: server.ProcessingSpread,
+		Pool:  capacity.Pool{Workers: server.Workers, Queue: server.Queue, Shed: server.Shed},
+		Guard: server.Guard, Faults: server.Faults,
 		CancelWhenGone: server.OnClientGone == "cancel", HonourDeadline: server.Deadline == "honour",
 		OwnKeys: setup.Caller.Key == "server",
 		Rows:    server.Rows, RowTime: server.RowTime, AlternateRows: server.RowsOrder == "alternate",
@@ -72,6 +75,7 @@ func (r *rig) build(*lab.Observation) (err error) {
 	r.store = opened // whoever finds that the trial does not end asks it
 	r.mu.Unlock()
 	config := ServiceConfig(setup)
+	config.Seed = r.trial.Seed
 	config.Clock, config.Store, config.Record = r.world.clock, r.store, r.journal.record
 	config.Pause, config.Crash, config.Keys = r.pause, r.crash, r.world.place.keys
 	config.Job = r.job

@@ -15,6 +15,7 @@ import (
 	"retrylab/internal/judge"
 	"retrylab/internal/lab"
 	"retrylab/scenarios"
+	"retrylab/slowserver/capacity"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
 	"retrylab/slowserver/ledger"
@@ -65,6 +66,20 @@ func sabotages(t scenarios.Trial) []sabotage {
 		}
 		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		add("without the guard's "+name, true, func(c *scenarios.Trial) { c.Setup.Server.Guard = changed })
+	}
+	if t.Setup.Server.Workers > 0 {
+		add("with workers for all", true, func(c *scenarios.Trial) { c.Setup.Server.Workers = 0 })
+	}
+	if t.Setup.Server.Queue != nil {
+		add("with a queue for all", true, func(c *scenarios.Trial) { c.Setup.Server.Queue = nil })
+	}
+	if t.Setup.Server.Shed != capacity.ShedNone {
+		add("without shed", true, func(c *scenarios.Trial) { c.Setup.Server.Shed = capacity.ShedNone })
+	}
+	if spread := t.Setup.Server.ProcessingSpread; spread.P50 > 0 {
+		add("without processing-spread", true, func(c *scenarios.Trial) {
+			c.Setup.Server.Processing, c.Setup.Server.ProcessingSpread = spread.P50, capacity.Spread{}
+		})
 	}
 	if t.Setup.Server.Deadline != "ignore" {
 		add("without the server's deadline", true, func(c *scenarios.Trial) { c.Setup.Server.Deadline = "ignore" })
@@ -139,6 +154,7 @@ func sabotages(t scenarios.Trial) []sabotage {
 	})
 	add("every order accepted at once", false, func(c *scenarios.Trial) {
 		c.Setup.Server.Faults, c.Setup.Server.Processing, c.Setup.Server.Guard = nil, 0, guard.Settings{}
+		c.Setup.Server.ProcessingSpread, c.Setup.Server.Workers = capacity.Spread{}, 0
 		c.Layers = []policy.Layer{}
 	})
 	return out

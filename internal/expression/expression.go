@@ -40,6 +40,8 @@ type Values struct {
 	Failed                int     `expr:"failed"`
 	Unknown               int     `expr:"unknown"`
 	CallerDoneMs          int64   `expr:"caller_done_ms"`
+	LongestHoldMs         int64   `expr:"longest_hold_ms"`
+	GoodputPerS           float64 `expr:"goodput_per_s"`
 	SettledMs             int64   `expr:"settled_ms"`
 	Overlap               int     `expr:"overlap"`
 	FaultsFired           int     `expr:"faults_fired"`
@@ -198,7 +200,7 @@ func (v *visitor) Visit(node *ast.Node) {
 
 // Timed reports whether the condition names a time.
 func (c *Condition) Timed() bool {
-	return slices.ContainsFunc(c.names, func(name string) bool { return strings.HasSuffix(name, "_ms") })
+	return slices.ContainsFunc(c.names, func(name string) bool { return strings.HasSuffix(name, "_ms") || strings.HasSuffix(name, "_per_s") })
 }
 
 // Holds evaluates the condition. actual shows the values of the names in it.

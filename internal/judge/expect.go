@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,6 +87,18 @@ var expectations = []expectation{
 		evidence: []lab.Kind{lab.Arrival},
 	},
 	moment("caller-done", func(e *scenarios.Expect) *time.Duration { return e.CallerDone }, view.callerDone, lab.Done),
+	moment("longest-hold", func(e *scenarios.Expect) *time.Duration { return e.LongestHold }, func(v view) time.Duration { return longestHold(v.obs) }, lab.Start, lab.Done),
+	{
+		name: "goodput",
+		compare: func(e *scenarios.Expect, v view) (string, string, bool, bool) {
+			if e.Goodput == nil || !v.obs.Exact {
+				return "", "", false, false
+			}
+			want, got := *e.Goodput, v.result.GoodputPerS
+			return decimal(want), decimal(got), math.Abs(want-got) < 0.005, true
+		},
+		evidence: []lab.Kind{lab.Done},
+	},
 	moment("settled", func(e *scenarios.Expect) *time.Duration { return e.Settled }, func(v view) time.Duration { return v.obs.Settled }, lab.Settled),
 	moments("starts", func(e *scenarios.Expect) []time.Duration { return e.Starts }, view.starts, lab.Send),
 	moments("commits", func(e *scenarios.Expect) []time.Duration { return e.Commits }, view.commits, lab.Commit),

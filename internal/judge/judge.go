@@ -46,6 +46,10 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 		r.Reasons = append(r.Reasons, o.Reason)
 		r.CallerDoneMs = max(r.CallerDoneMs, lab.Millis(o.DoneAt))
 	}
+	r.LongestHoldMs = lab.Millis(longestHold(obs))
+	if r.CallerDoneMs > 0 {
+		r.GoodputPerS = math.Round(float64(r.Beliefs.OK)/float64(r.CallerDoneMs)*1e5) / 100
+	}
 	if obs.Broken != "" {
 		r.Why = obs.Broken
 		return r
@@ -147,6 +151,20 @@ func ledgers(t scenarios.Trial, obs lab.Observation) (out []lab.Ledger) {
 	return out
 }
 
+// longestHold is the longest time from the start of an operation to its end.
+func longestHold(obs lab.Observation) (longest time.Duration) {
+	started := map[string]time.Duration{}
+	for _, e := range obs.Events {
+		if e.Kind == lab.Start {
+			started[e.Operation] = e.At
+		}
+	}
+	for _, o := range obs.Outcomes {
+		longest = max(longest, o.DoneAt-started[o.Operation])
+	}
+	return longest
+}
+
 // view is a trial with what was seen of it, for the checks.
 type view struct {
 	trial  scenarios.Trial
@@ -223,8 +241,9 @@ func (v view) values() expression.Values {
 		Duplicates: c.Duplicates, Lost: c.Lost, FalseFailures: c.FalseFailures, Late: c.Late,
 		LedgerDuplicates: c.LedgerDuplicates,
 		Amplification:    v.result.Amplification, OK: b.OK, Failed: b.Failed, Unknown: b.Unknown,
-		CallerDoneMs: v.result.CallerDoneMs, SettledMs: v.result.SettledMs,
-		Overlap: v.obs.Overlap, FaultsFired: fired,
+		CallerDoneMs: v.result.CallerDoneMs, LongestHoldMs: v.result.LongestHoldMs, GoodputPerS: v.result.GoodputPerS,
+		SettledMs: v.result.SettledMs,
+		Overlap:   v.obs.Overlap, FaultsFired: fired,
 	}
 }
 

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -102,6 +103,24 @@ func TestCountsByOperation(t *testing.T) {
 	}
 }
 
+// TestHoldAndGoodput has three operations, of which the first begins late and the last is not ok.
+func TestHoldAndGoodput(t *testing.T) {
+	t.Parallel()
+	tr, obs := trial(), lab.Observation{}
+	tr.Setup.Operations = 3
+	for i, o := range []struct {
+		start, done time.Duration
+		belief      lab.Belief
+	}{{4 * time.Second, 7 * time.Second, lab.OK}, {0, 5 * time.Second, lab.OK}, {4 * time.Second, 8 * time.Second, lab.Unknown}} {
+		name := fmt.Sprintf("op-%d", i+1)
+		obs.Events = append(obs.Events, lab.Event{At: o.start, Kind: lab.Start, Operation: name})
+		obs.Outcomes = append(obs.Outcomes, lab.Outcome{Operation: name, Belief: o.belief, DoneAt: o.done})
+	}
+	if r := Decide(tr, obs); r.LongestHoldMs != 5000 || r.GoodputPerS != 0.25 {
+		t.Errorf("longest hold %d ms, goodput %g, want 5000 and 0.25", r.LongestHoldMs, r.GoodputPerS)
+	}
+}
+
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	two, three := 2, 3
@@ -159,12 +178,12 @@ func TestZeroVerdict(t *testing.T) {
 func asked() *scenarios.Expect {
 	number := func(n int) *int { return &n }
 	at := func(d time.Duration) *time.Duration { return &d }
-	money, ratio := scenarios.Money(10000), 2.0
+	money, ratio, goodput := scenarios.Money(10000), 2.0, 0.14
 	return &scenarios.Expect{
 		Sends: number(2), Arrivals: number(2), Effects: number(2), EffectsWhenCallerDone: number(1),
 		Duplicates: number(1), Lost: number(0), FalseFailures: number(0), Late: number(1), Amount: &money,
 		Belief: "ok", Beliefs: &scenarios.Beliefs{OK: 1}, Reason: "201", Amplification: &ratio,
-		CallerDone: at(7 * time.Second), Settled: at(12 * time.Second),
+		CallerDone: at(7 * time.Second), LongestHold: at(7 * time.Second), Goodput: &goodput, Settled: at(12 * time.Second),
 		Starts:  []time.Duration{0, 6 * time.Second},
 		Commits: []time.Duration{7 * time.Second, 12 * time.Second},
 		SendsBy: map[string]int{"caller": 2}, ArrivalsAt: map[string]int{"order-1": 1, "order-2": 1},

@@ -22,6 +22,7 @@ const (
 	Stop    Kind = "stop"    // a layer decided not to try again: Detail says why
 
 	Arrival    Kind = "arrival"     // a request reached a handler: Node
+	Queue      Kind = "queue"       // a request found no worker idle: Detail is waits, full, or what it was dropped as: expired, late
 	LookUp     Kind = "check"       // a guard looked a key up: Detail is absent, processing, done or failed
 	Claim      Kind = "claim"       // a guard tried to claim a key: Detail is won, held, done or conflict
 	Work       Kind = "work"        // processing begins
@@ -46,7 +47,7 @@ const StageDeadline = "deadline"
 // Kinds lists every kind in the order of a request's life.
 var Kinds = []Kind{
 	Start, Send, Reply, Told, Timeout, Failure, Retry, Stop,
-	Arrival, LookUp, Claim, Work, Commit, Rollback, Entered, Fault, Crash, Restart, Answer, Answered, ClientGone,
+	Arrival, Queue, LookUp, Claim, Work, Commit, Rollback, Entered, Fault, Crash, Restart, Answer, Answered, ClientGone,
 	Done, Settled,
 }
 

@@ -99,7 +99,12 @@ type Result struct {
 	Beliefs      Beliefs  `json:"beliefs"`
 	Reasons      []string `json:"belief_reasons"` // one per operation, in order: "read timeout", "201", …
 	CallerDoneMs int64    `json:"caller_done_ms"`
-	SettledMs    int64    `json:"settled_ms"`
+	// LongestHoldMs is how long the operation took that took longest: for so long its caller waited.
+	LongestHoldMs int64 `json:"longest_hold_ms"`
+	// GoodputPerS is how many operations a second came to an end that their callers believe ok, from
+	// the start of the trial to the end of the last operation.
+	GoodputPerS float64 `json:"goodput_per_s"`
+	SettledMs   int64   `json:"settled_ms"`
 	// Said is what is widely, and wrongly, said to come out, with what was measured.
 	Said        []Said   `json:"said,omitempty"`
 	Verdict     Verdict  `json:"verdict"`

@@ -18,6 +18,7 @@ const (
 	ProblemInjected   = "urn:retrylab:problem:injected"     // a status that a fault answered
 	ProblemInvalid    = "urn:retrylab:problem:invalid"      // a request that is no order
 	ProblemUpstream   = "urn:retrylab:problem:upstream"     // a hop got no answer from behind it
+	ProblemBusy       = "urn:retrylab:problem:busy"         // the server has no worker for it, and no place to wait
 	ProblemDeadline   = "urn:retrylab:problem:deadline"     // the time that the sender had given was over
 	ProblemStore      = "urn:retrylab:problem:store"        // the database failed
 	ProblemUnknownKey = "urn:retrylab:problem:unknown-key"  // nothing is known of a key
