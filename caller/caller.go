@@ -30,6 +30,7 @@ type Config struct {
 	Layers   []policy.Layer // outermost first
 	Pool     int            // connections that may be open at once; 0 for no limit
 	Idle     int            // connections that have served a request when the first send starts
+	Follow   bool           // follows redirects
 	// PassDeadline sends what is left of the limits on a send along with it.
 	PassDeadline bool
 }
@@ -44,7 +45,11 @@ type Chain struct {
 // NewChain builds the layers. Close ends what it opens.
 func NewChain(c Config) *Chain {
 	t := newTransport(c)
-	return &Chain{config: c, transport: t, outermost: wrap(t, c)}
+	sender := http.RoundTripper(t)
+	if c.Follow {
+		sender = follower{t}
+	}
+	return &Chain{config: c, transport: t, outermost: wrap(sender, c)}
 }
 
 // Warm opens the idle connections that the configuration asks for.
@@ -101,6 +106,8 @@ type Habits struct {
 	Body        policy.Body
 	Key         string // none, operation, attempt, content, appended or server
 	Changing    bool   // each send of an operation carries another amount
+	Signed      bool   // each send is signed anew, with the time of day in it
+	Leaks       []int  // the operations, from 1, whose answer is never closed
 	Amount      int64  // minor units
 	Concurrency int    // sends of one operation side by side; 0 is 1
 	Stagger     time.Duration
@@ -183,19 +190,26 @@ func best(outcomes []lab.Outcome) lab.Outcome {
 // side sends the order once through all layers and makes up the caller's mind. sends counts over
 // all sides of the operation.
 func (c *Caller) side(ctx context.Context, operation, path string, sends *atomic.Int64) lab.Outcome {
-	order := &order{habits: c.habits, seed: c.config.Seed, operation: operation, path: path, sends: sends}
+	order := &order{habits: c.habits, seed: c.config.Seed, clock: c.config.Clock, operation: operation, path: path, sends: sends}
 	left := &atomic.Bool{}
 	trip := Trip{Operation: operation, Path: path, Body: c.habits.Body, payload: order, left: left}
 	out := lab.Outcome{Operation: operation}
 	resp, err := c.roundTrip(ctx, trip, c.habits.Method)
 	var content []byte
-	if err == nil {
+	switch {
+	case err != nil:
+	case c.leaks(operation):
+		c.transport.leak(resp.Body)
+	default:
 		content, err = readAll(resp.Body)
 	}
 	out.DoneAt = c.config.Clock.Now()
 	if err != nil {
 		e := asError(err)
 		out.Belief, out.Reason = lab.Unknown, words(e.Failure)
+		if e.Status != 0 {
+			out.Status, out.Reason = e.Status, fmt.Sprintf("%d %s", e.Status, words(e.Failure))
+		}
 		if !left.Load() {
 			out.Belief = lab.Failed
 		}
@@ -216,10 +230,17 @@ func (c *Caller) side(ctx context.Context, operation, path string, sends *atomic
 	return out
 }
 
+// leaks reports whether the answer to an operation is never closed.
+func (c *Caller) leaks(operation string) bool {
+	return slices.ContainsFunc(c.habits.Leaks, func(n int) bool { return operation == "op-"+strconv.Itoa(n) })
+}
+
 // believe is what a caller makes of an answer.
 func believe(resp *http.Response, content []byte) (lab.Belief, string) {
 	status := strconv.Itoa(resp.StatusCode)
 	switch {
+	case resp.StatusCode < 300 && !blank(content) && !json.Valid(content):
+		return lab.Unknown, status + " " + words(policy.Malformed)
 	case resp.StatusCode < 300 && resp.Header.Get(lab.HeaderReplayed) != "":
 		return lab.OK, status + " replay"
 	case resp.StatusCode < 300:
@@ -246,6 +267,7 @@ func words(f policy.Failure) string { return strings.ReplaceAll(string(f), "-", 
 type order struct {
 	habits    Habits
 	seed      int64
+	clock     *vtime.Clock
 	operation string
 	path      string        // of the side
 	sends     *atomic.Int64 // of the operation
@@ -265,7 +287,11 @@ func (o *order) content(n int) []byte {
 	if o.habits.Body == policy.NoBody {
 		return []byte(url.Values{"item": {"book"}, "amount_minor": {strconv.FormatInt(amount, 10)}}.Encode())
 	}
-	body, _ := json.Marshal(lab.OrderRequest{Item: "book", Amount: amount})
+	request := lab.OrderRequest{Item: "book", Amount: amount}
+	if o.habits.Signed {
+		request.SignedAt = lab.Millis(o.clock.Now())
+	}
+	body, _ := json.Marshal(request)
 	return body
 }
 

@@ -51,6 +51,20 @@ func TestBeliefs(t *testing.T) {
 		{name: "204", script: func(x *exchange) { x.raw("HTTP/1.1 204 No Content\r\n\r\n") }, belief: lab.OK, reason: "204", status: 204},
 		{name: "a replay", script: reply(201, created(3), lab.HeaderReplayed+": true"), belief: lab.OK, reason: "201 replay", status: 201, order: 3},
 
+		{name: "a success that cannot be read", script: reply(201, `{"order":`), belief: lab.Unknown, reason: "201 malformed", status: 201},
+		{
+			name: "a success that cannot be read, and a layer that reads it", config: Config{Layers: []policy.Layer{retry(2)}},
+			script: reply(201, `{"order":`), belief: lab.Unknown, reason: "201 malformed", status: 201,
+		},
+		{
+			name:   "a success without a body, and a layer that wants one",
+			config: Config{Layers: []policy.Layer{layerOf(policy.Settings{Preset: "retry", Attempts: new(2), On: []string{"empty"}})}},
+			script: first(reply(201, ""), ok), belief: lab.OK, reason: "201", status: 201, order: 2,
+		},
+
+		{name: "a redirection that is followed", config: Config{Follow: true}, script: first(reply(302, "", "Location: /elsewhere"), ok), belief: lab.OK, reason: "201", status: 201, order: 2},
+		{name: "redirections without an end", config: Config{Follow: true}, script: reply(307, "", "Location: /elsewhere"), belief: lab.Failed, reason: "307", status: 307},
+		{name: "a redirection to another host", config: Config{Follow: true}, script: reply(302, "", "Location: http://i2/"), belief: lab.Failed, reason: "302", status: 302},
 		{name: "a redirection", script: reply(302, "", "Location: http://i2/"), belief: lab.Failed, reason: "302", status: 302},
 		{name: "400", script: reply(400, problem(lab.ProblemInvalid)), belief: lab.Failed, reason: "400", status: 400},
 		{name: "401", script: reply(401, ""), belief: lab.Failed, reason: "401", status: 401},

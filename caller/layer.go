@@ -3,6 +3,7 @@ package caller
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
@@ -71,6 +72,8 @@ func (l *layer) loop(ctx context.Context, req *http.Request) (*http.Response, er
 	for n := 1; ; n++ {
 		try := trip.step(l.Name, n)
 		try.Targets = targets
+		// A stream is read once: whoever sends it again without noticing sends nothing.
+		try.spent = trip.spent || n > 1 && l.ResendsEmpty && !slices.Contains(policy.Repeatable, trip.Body)
 		if l.peers != nil {
 			if move {
 				target, ok := l.peers.pick(l.clock.Now(), seen)
@@ -122,6 +125,7 @@ func (l *layer) try(ctx context.Context, trip Trip, req *http.Request) (*http.Re
 	if err == nil && l.whole {
 		var content []byte
 		if content, err = readAll(resp.Body); err == nil {
+			err = l.unusable(trip, resp, content)
 			resp.Body = io.NopCloser(bytes.NewReader(content))
 		}
 	}
@@ -132,6 +136,25 @@ func (l *layer) try(ctx context.Context, trip Trip, req *http.Request) (*http.Re
 	resp.Body = &limited{ReadCloser: resp.Body, cancel: cancel}
 	return resp, nil
 }
+
+// unusable is the error of a success that a layer cannot use, where it has a rule about that.
+func (l *layer) unusable(trip Trip, resp *http.Response, content []byte) error {
+	failure := policy.NoFailure
+	switch {
+	case resp.StatusCode >= 300:
+	case blank(content):
+		failure = policy.Empty
+	case !json.Valid(content):
+		failure = policy.Malformed
+	}
+	if failure == policy.NoFailure || !slices.ContainsFunc(l.Rules, func(r policy.Rule) bool { return slices.Contains(r.Failures, failure) }) {
+		return nil
+	}
+	return &Error{Failure: failure, Status: resp.StatusCode, InBody: true, Target: trip.Targets[0]}
+}
+
+// blank reports whether an answer's body says nothing.
+func blank(content []byte) bool { return len(bytes.TrimSpace(content)) == 0 }
 
 // outcome is what the policy may know of a try.
 func (l *layer) outcome(ctx context.Context, try Trip, req *http.Request, resp *http.Response, err error) policy.Outcome {

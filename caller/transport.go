@@ -36,8 +36,9 @@ type transport struct {
 	pool     chan struct{} // a token for each open connection; nil for no limit
 	http     *http.Transport
 
-	mu   sync.Mutex
-	idle map[string][]net.Conn // by host: connections that have served a request
+	mu     sync.Mutex
+	idle   map[string][]net.Conn // by host: connections that have served a request
+	leaked []io.Closer           // the answers that nobody closes
 }
 
 func newTransport(c Config) *transport {
@@ -93,10 +94,21 @@ func use(conn net.Conn, host string) error {
 	return err
 }
 
-// close closes the idle connections.
+// leak leaves an answer open, and with it the connection that it came over.
+func (t *transport) leak(answer io.Closer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.leaked = append(t.leaked, answer)
+}
+
+// close closes the connections that are idle or leaked.
 func (t *transport) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	for _, answer := range t.leaked {
+		answer.Close()
+	}
+	t.leaked = nil
 	for _, idle := range t.idle {
 		for _, c := range idle {
 			c.Close()
@@ -162,6 +174,9 @@ func (s *send) prepare(req *http.Request) (*http.Request, []string) {
 		req.Header.Set(lab.HeaderDeadline, deadline)
 	}
 	content := s.trip.payload.content(s.number)
+	if s.trip.spent && s.trip.Body != policy.NoBody {
+		content = nil
+	}
 	if s.trip.Body == policy.NoBody {
 		req.URL.RawQuery = string(content)
 		req.Body, req.ContentLength = http.NoBody, 0
@@ -234,11 +249,19 @@ func (s *send) connect() error {
 	case over(ctx):
 		return s.late(ctx, policy.ConnectTimeout)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		t.record(s.event(lab.Event{Kind: lab.Failure, Detail: string(policy.Refused)}))
-		return &Error{Failure: policy.Refused, Target: s.target, Err: err}
+		return s.unreached(policy.Refused, err)
+	}
+	if _, unknown := errors.AsType[*net.DNSError](err); unknown {
+		return s.unreached(policy.UnknownHost, err)
 	}
 	// No server can bring this about: the machine is out of sockets, or the lab is at fault.
 	panic(fmt.Errorf("caller: connect to %s: %w", s.target, err))
+}
+
+// unreached records why there is no connection and returns it.
+func (s *send) unreached(f policy.Failure, err error) *Error {
+	s.transport.record(s.event(lab.Event{Kind: lab.Failure, Detail: string(f)}))
+	return &Error{Failure: f, Target: s.target, Err: err}
 }
 
 // takeIdle takes the idle connection to host that was used last, nil when there is none.

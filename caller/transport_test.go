@@ -605,12 +605,12 @@ func TestForward(t *testing.T) {
 				x.close()
 				return
 			}
-			x.reply(207, "many", "Retry-After: 7")
+			x.reply(207, `["many"]`, "Retry-After: 7")
 		}
 		chain := NewChain(b.config(Config{Layers: []policy.Layer{retry(2)}}))
 		trip := Trip{Operation: "op-7", Path: "op-7/feign-retryer.2", Body: policy.Buffered}
 		resp := must(chain.Forward(context.Background(), trip, http.MethodPatch, []byte("as it came"), []string{"k1", "k2"}))
-		diff(t, "answer", "many", string(must(readAll(resp.Body))))
+		diff(t, "answer", `["many"]`, string(must(readAll(resp.Body))))
 		diff(t, "Retry-After", "7", resp.Header.Get("Retry-After"))
 		for i, x := range b.arrived() {
 			diff(t, "method", http.MethodPatch, x.request.Method)

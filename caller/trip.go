@@ -33,8 +33,10 @@ type Trip struct {
 	Within   time.Duration
 	Deadline string
 
-	payload payload
-	left    *atomic.Bool // something of it may have left the host
+	payload    payload
+	left       *atomic.Bool // something of it may have left the host
+	spent      bool         // its body is a stream that has been read
+	redirected string       // the path of the send that was redirected; empty for none
 }
 
 // payload makes what a send carries: the body or query, and the idempotency keys.
@@ -65,6 +67,7 @@ func (t Trip) step(layer string, n int) Trip {
 // Error is a try that ended without a whole answer.
 type Error struct {
 	Failure policy.Failure
+	Status  int    // of an answer that cannot be used, 0 where there was none
 	InBody  bool   // the status and the headers had arrived, and been handed up
 	Reused  bool   // the connection had served a request before
 	Target  string // the host it was sent to

@@ -135,6 +135,7 @@ func (c *checker) defaults(p *Setup) {
 	def(&p.Caller.Key, "none")
 	def(&p.Caller.Content, "same")
 	def(&p.Caller.Connection, "fresh")
+	def(&p.Caller.Redirects, "none")
 	if p.Caller.Body == "" {
 		p.Caller.Body = policy.Buffered
 		if !HasBody(p.Caller.Method) {
@@ -167,6 +168,7 @@ func (c *checker) caller(x *Caller) {
 	c.word("caller.key", x.Key)
 	c.word("caller.content", x.Content)
 	c.word("caller.connection", x.Connection)
+	c.word("caller.redirects", x.Redirects)
 	c.word("caller.deadline", x.Deadline)
 	c.word("caller.body", string(x.Body))
 	if x.Body != policy.NoBody && !slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, x.Method) {
@@ -176,6 +178,11 @@ func (c *checker) caller(x *Caller) {
 	c.number("caller.idle", x.Idle)
 	if x.Idle > 0 && x.Connection != "reused" {
 		c.fail("caller.idle", "idle connections are there only with connection: reused", "")
+	}
+	for i, n := range x.Leak {
+		if operations := c.trial.Setup.Operations; n < 1 || n > operations {
+			c.fail(fmt.Sprintf("caller.leak[%d]", i), fmt.Sprintf("there is no operation %d", n), fmt.Sprintf("they are counted from 1, and operations is %d", operations))
+		}
 	}
 	if x.Timeouts.Acquire > 0 && x.Pool == 0 {
 		c.fail("caller.timeouts.acquire", "an acquire timeout needs a pool", "set caller.pool to the number of connections")

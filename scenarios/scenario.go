@@ -41,13 +41,15 @@ type Caller struct {
 	Name       string            `yaml:"name" doc:"what the caller is called in reports"`
 	Method     string            `yaml:"method" doc:"HTTP method of the order: POST, GET, PUT, DELETE, PATCH or HEAD"`
 	Body       policy.Body       `yaml:"body" doc:"how the body is sent: none, buffered, fixed or chunked (streamed)"`
-	Content    string            `yaml:"content" doc:"what later sends of an operation carry: same, or changing (another amount each)"`
+	Content    string            `yaml:"content" doc:"what later sends of an operation carry: same, changing (another amount each) or signed (the same order, with a time of its own in the body)"`
 	Timeouts   Timeouts          `yaml:"timeouts" doc:"limits of each send"`
 	Layers     []policy.Settings `yaml:"layers" doc:"retry layers, outermost first"`
 	Key        string            `yaml:"key" doc:"idempotency key: none, operation, attempt, content, appended (an interceptor adds one on each send) or server (the service makes its own)"`
 	Pool       int               `yaml:"pool" doc:"connections that may be open at once; no limit when absent"`
 	Connection string            `yaml:"connection" doc:"fresh (one for each send) or reused (the first sends find idle connections that served a request before)"`
 	Idle       int               `yaml:"idle" doc:"reused: how many idle connections there are at the start"`
+	Leak       []int             `yaml:"leak" doc:"the operations, counted from 1, whose answer is never closed: its connection stays taken"`
+	Redirects  string            `yaml:"redirects" doc:"none (the default) or follow: a 301, 302 or 303 makes a GET without a body of the request, a 307 or 308 keeps it"`
 	Deadline   string            `yaml:"deadline" doc:"its limits on a request (total, attempt, those of its layers): local (the default: nobody else knows of them) or header (what is left of them goes along)"`
 }
 

@@ -22,7 +22,7 @@ func TestDefaults(t *testing.T) {
 	want := scenarios.Setup{
 		Operations: 1, Concurrency: 1, Amount: 5000,
 		Caller: scenarios.Caller{
-			Name: "caller", Method: "POST", Body: policy.Buffered, Content: "same", Key: "none", Connection: "fresh", Deadline: "local",
+			Name: "caller", Method: "POST", Body: policy.Buffered, Content: "same", Key: "none", Connection: "fresh", Redirects: "none", Deadline: "local",
 		},
 		Server: scenarios.Server{Name: "order", Replicas: 1, OnClientGone: "finish", Deadline: "ignore", Shed: "none", RowsOrder: "fixed", OnUnknownCommit: "fail"},
 	}

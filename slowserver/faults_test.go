@@ -92,6 +92,11 @@ var faults = map[string]struck{
 	"redis-lose-reply@before-commit": {"201, order 1", time.Second, 1, "done", "arrival, claim won, work, fault redis-lose-reply@before-commit, commit, answer 201"},
 	"redis-lose-reply@after-commit":  {"201, order 1", time.Second, 1, "done", "arrival, claim won, work, commit, fault redis-lose-reply@after-commit, answer 201"},
 
+	"malformed@in-reply":    {"201", time.Second, 1, "done", "arrival, claim won, work, commit, fault malformed@in-reply, answer 201"},
+	"empty@in-reply":        {"201", time.Second, 1, "done", "arrival, claim won, work, commit, fault empty@in-reply, answer 201"},
+	"truncate@in-reply":     {"201, EOF", time.Second, 1, "done", "arrival, claim won, work, commit, fault truncate@in-reply, answer 201"},
+	"redirect@before-guard": {"308", 0, 0, "absent", "arrival, fault redirect@before-guard, answer 308"},
+
 	"dribble@in-reply": {"201, order 1", 7 * time.Second, 1, "done", "arrival, claim won, work, commit, fault dribble@in-reply, answer 201, answered 201"},
 }
 
@@ -101,6 +106,8 @@ var kinds = map[string]fault.Settings{
 	"status":  {Status: 503, RetryAfter: "soon"}, // goes over the wire as it is written
 	"dribble": {Chunks: 3, ChunkSize: 100, Pause: 2 * time.Second},
 	"crash":   {Restart: 5 * time.Second},
+
+	"redirect": {Status: 308},
 }
 
 func TestEveryFault(t *testing.T) {

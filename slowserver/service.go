@@ -14,9 +14,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -172,14 +174,16 @@ func (s *Service) Replica(node string, n int) http.Handler {
 	mux.HandleFunc("GET "+lab.HealthPath, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "ok")
 	})
-	mux.HandleFunc(lab.OrderPath, func(w http.ResponseWriter, r *http.Request) {
+	orders := func(w http.ResponseWriter, r *http.Request) {
 		h := handling{service: s, life: life, node: node, replica: n, w: w, r: r}
 		h.store = life.connect(&h)
 		h.handle()
 		if life.isDead() {
 			panic(http.ErrAbortHandler) // to return would be to answer
 		}
-	})
+	}
+	mux.HandleFunc(lab.OrderPath, orders)
+	mux.HandleFunc(lab.MovedPath, orders)
 	return mux
 }
 
@@ -210,7 +214,8 @@ type handling struct {
 	cut     store.Cut     // what the connection to the database will suffer
 }
 
-// errEnded says that the client broke its request off: there is nobody to answer.
+// errEnded says that there is nothing left to do for a request: its client broke it off, or it was no
+// order and is answered.
 var errEnded = errors.New("the request has ended")
 
 func (h *handling) handle() {
@@ -276,6 +281,10 @@ func (h *handling) receive() error {
 	case err != nil:
 		return fmt.Errorf("read the body: %w", err)
 	}
+	if h.r.Method == http.MethodGet && len(body) == 0 && h.r.URL.RawQuery == "" {
+		h.list()
+		return errEnded
+	}
 	if len(body) == 0 {
 		q := h.r.URL.Query()
 		amount, _ := strconv.ParseInt(q.Get("amount_minor"), 10, 64)
@@ -292,6 +301,23 @@ func (h *handling) receive() error {
 		return fmt.Errorf("an Idempotency-Key has at most %d bytes", maxKey)
 	}
 	return nil
+}
+
+// list answers a GET that carries no order: with the numbers of those that there are.
+func (h *handling) list() {
+	effects, err := h.service.config.Store.Effects(h.life.ctx)
+	if err != nil {
+		h.refuse(http.StatusInternalServerError, lab.ProblemStore, err)
+		return
+	}
+	list := struct {
+		Orders []int64 `json:"orders"`
+	}{[]int64{}}
+	for _, e := range effects {
+		list.Orders = append(list.Orders, e.Order)
+	}
+	body, _ := json.Marshal(list)
+	h.answer(guard.Answer{Status: http.StatusOK, Body: append(body, '\n')})
 }
 
 // findKey returns the key that the request is known by.
@@ -319,12 +345,15 @@ func (h *handling) strike(at fault.Place, answer guard.Answer) (guard.Answer, er
 func (h *handling) strikeInto(at fault.Place, into time.Duration, answer guard.Answer) (guard.Answer, error) {
 	s := h.service
 	for i, f := range s.config.Faults {
-		if f.At != at || f.Into != into || !f.Strikes(h.arrival, h.replica) || h.struck != nil && h.struck[i] {
+		if f.At != at || f.Into != into || !f.Strikes(h.arrival, h.replica, s.config.Clock.Now()) || h.struck != nil && h.struck[i] {
 			continue
 		}
 		kind, ok := fault.Find(f.Do)
 		if !ok || kind.Strike == nil {
 			return answer, fmt.Errorf("the fault %s cannot be played", f.Name())
+		}
+		if kind.Elsewhere && h.r.URL.Path == lab.MovedPath {
+			continue
 		}
 		if h.struck == nil {
 			h.struck = make([]bool, len(s.config.Faults))
@@ -446,6 +475,11 @@ func (h *handling) answerWith(a guard.Answer, retryAfter string) {
 }
 
 func (h *handling) head(a guard.Answer, retryAfter string) {
+	if after, dated := strings.CutPrefix(retryAfter, fault.DatePrefix); dated {
+		d, _ := time.ParseDuration(after) // checked with the settings
+		date := h.service.config.Clock.Date().Add(d + time.Second - 1).Truncate(time.Second)
+		retryAfter = date.Format(http.TimeFormat)
+	}
 	header := h.w.Header()
 	header.Set("Content-Type", "application/json")
 	if a.Status >= 400 {
@@ -459,6 +493,30 @@ func (h *handling) head(a guard.Answer, retryAfter string) {
 	}
 	h.record(lab.Event{Kind: lab.Answer, Status: a.Status})
 	h.w.WriteHeader(a.Status)
+}
+
+// Spoil answers with another body.
+func (s *stricken) Spoil(spoil func([]byte) []byte) {
+	a := s.answer
+	a.Body = spoil(a.Body)
+	s.handling.answer(a)
+}
+
+// Truncate breaks the answer off.
+func (s *stricken) Truncate(reset bool) {
+	body := s.answer.Body
+	s.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	s.head(s.answer, "")
+	s.w.Write(body[:len(body)/2])
+	http.NewResponseController(s.w).Flush()
+	s.drop(reset)
+}
+
+// Redirect sends the client to where the service has moved.
+func (s *stricken) Redirect(status int) {
+	to := url.URL{Path: lab.MovedPath, RawQuery: s.r.URL.RawQuery}
+	s.w.Header().Set("Location", to.String())
+	s.answerWith(guard.Answer{Status: status}, "")
 }
 
 // Dribble writes the answer, padded with white space, in chunks with silence before each. Chunks

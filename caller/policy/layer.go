@@ -29,11 +29,12 @@ type Layer struct {
 	// a single server is tried again; of several, none is tried twice.
 	Peers bool
 
-	Rules   []Rule        // the decision list; the first that matches decides, none means no retry
-	Waits   Waits         // the wait before each retry, unless a rule has its own
-	Timeout time.Duration // limit of each try, inner tries included; 0 is none. Kept by the loop, not by Next
-	Total   time.Duration // limit over all tries and waits; 0 is none. Kept by the loop, not by Next
-	Idle    int           // idle connections in the pool at the start. Kept by the transport, not by Next
+	Rules        []Rule        // the decision list; the first that matches decides, none means no retry
+	Waits        Waits         // the wait before each retry, unless a rule has its own
+	Timeout      time.Duration // limit of each try, inner tries included; 0 is none. Kept by the loop, not by Next
+	Total        time.Duration // limit over all tries and waits; 0 is none. Kept by the loop, not by Next
+	ResendsEmpty bool          // a streamed body is sent again without its content. Kept by the loop
+	Idle         int           // idle connections in the pool at the start. Kept by the transport, not by Next
 
 	MaxFails    int           // failures that take a server out, 0 for never. Kept by the hop, not by Next
 	FailTimeout time.Duration // the time in which they are counted, and for which it is out. Kept by the hop

@@ -22,6 +22,7 @@ const (
 	Reset          Failure = "reset"           // reset before a whole answer
 	ReadTimeout    Failure = "read-timeout"    // no byte for longer than the read timeout
 	Malformed      Failure = "malformed"       // a whole answer that cannot be understood
+	Empty          Failure = "empty"           // a success without a body, where a layer wants one
 	AttemptTimeout Failure = "attempt-timeout" // one try took longer than its own limit
 	TotalTimeout   Failure = "total-timeout"   // the limit over all tries; never retried
 )
@@ -29,7 +30,7 @@ const (
 // Failures lists every failure.
 var Failures = []Failure{
 	AcquireTimeout, UnknownHost, Refused, ConnectTimeout,
-	EOF, Reset, ReadTimeout, Malformed, AttemptTimeout, TotalTimeout,
+	EOF, Reset, ReadTimeout, Malformed, Empty, AttemptTimeout, TotalTimeout,
 }
 
 // Left reports whether any of the request may have left the host before f.

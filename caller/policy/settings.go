@@ -44,7 +44,7 @@ type Settings struct {
 	Methods         []string `yaml:"methods" doc:"methods that are retried on errors and on statuses; any for all"`
 	MethodsOnError  []string `yaml:"methods-on-error" doc:"methods that are retried on errors; any for all"`
 	MethodsOnStatus []string `yaml:"methods-on-status" doc:"methods that are retried on statuses; any for all"`
-	OneShot         string   `yaml:"one-shot" doc:"a streamed body: refuse to send it again, or resend it, as a layer does that has what it was made from"`
+	OneShot         string   `yaml:"one-shot" doc:"a streamed body: refuse to send it again, resend it, as a layer does that has what it was made from, or resend-empty, as one does that reads the stream again and finds nothing"`
 
 	RetryAfter    string         `yaml:"retry-after" doc:"the server's Retry-After: ignore or honour"`
 	RetryAfterCap *time.Duration `yaml:"retry-after-cap" doc:"longest Retry-After that is waited for, longer ones are cut to it; 0 is none"`
@@ -80,6 +80,7 @@ const (
 const (
 	RefuseOneShot = "refuse"
 	ResendOneShot = "resend"
+	EmptyOneShot  = "resend-empty"
 )
 
 // FieldError is a value of a scenario file that cannot be used. Its field lets the reader of the file
@@ -165,7 +166,7 @@ func (s Settings) Validate() error {
 		methods("methods-on-error", s.MethodsOnError),
 		methods("methods-on-status", s.MethodsOnStatus),
 		choice("retry-after", s.RetryAfter, IgnoreRetryAfter, HonourRetryAfter),
-		choice("one-shot", s.OneShot, RefuseOneShot, ResendOneShot),
+		choice("one-shot", s.OneShot, RefuseOneShot, ResendOneShot, EmptyOneShot),
 		s.Backoff.validate(),
 		durations("waits", s.Waits),
 	} {

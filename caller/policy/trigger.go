@@ -35,7 +35,7 @@ var triggerGroups = []struct {
 }{
 	{"connect", []Failure{AcquireTimeout, UnknownHost, Refused, ConnectTimeout}},
 	{"timeout", []Failure{ReadTimeout, AttemptTimeout}},
-	{"any-error", slices.DeleteFunc(slices.Clone(Failures), func(f Failure) bool { return f == TotalTimeout })},
+	{"any-error", slices.DeleteFunc(slices.Clone(Failures), func(f Failure) bool { return f == TotalTimeout || f == Empty })},
 }
 
 // TriggerWords lists the words that `on` understands besides a status such as 503.

@@ -21,7 +21,7 @@ var Retry = &Preset{
 	Triggers: []string{"by default any error and any 5xx, for any method; `on` and `statuses` say otherwise"},
 	NotRetried: []string{
 		"a success, the end of the total limit, a wait that would outlast the total limit",
-		"a streamed body, which can be read only once, unless `one-shot: resend`",
+		"a streamed body, which can be read only once, unless `one-shot` says otherwise",
 	},
 	Waits:       "none; a fixed wait, a list of waits, or a backoff with jitter; Retry-After when it is to be honoured, cut to its cap",
 	Timeouts:    "none of its own; `timeout` bounds each try with all that happens inside it, `total` all tries and waits",
@@ -64,7 +64,7 @@ func retryLayer(s policy.Settings) (policy.Layer, error) {
 		RetryAfterCap:    value(s.RetryAfterCap),
 		WaitWithinTotal:  true,
 	}
-	if s.OneShot != policy.ResendOneShot {
+	if s.OneShot == policy.RefuseOneShot {
 		common.Bodies = policy.Repeatable
 	}
 
@@ -84,7 +84,9 @@ func retryLayer(s policy.Settings) (policy.Layer, error) {
 		withHeader.RetryAfter = policy.Present
 		rules = append(rules, withHeader)
 	}
-	return policy.Layer{Attempts: *s.Attempts, Rules: rules, Waits: s.Pauses()}, nil
+	return policy.Layer{
+		Attempts: *s.Attempts, Rules: rules, Waits: s.Pauses(), ResendsEmpty: s.OneShot == policy.EmptyOneShot,
+	}, nil
 }
 
 // methodSet returns the special list when it is given, else the general one.

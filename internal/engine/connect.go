@@ -2,11 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
+	"slices"
 
 	"retrylab/caller"
 	"retrylab/internal/vtime"
-	"retrylab/scenarios"
 	"retrylab/slowserver"
 	"retrylab/slowserver/fault"
 )
@@ -15,41 +17,88 @@ import (
 // service record when they fire.
 type faultyNetwork struct {
 	vtime.Network
+	clock   *vtime.Clock
 	service *slowserver.Service
-	faults  map[string]int // by host: the fault's place in the service's list
-	silent  map[string]bool
+	faults  []fault.Settings
+	hosts   map[string]int // the number of each replica, from 1
 }
 
-func newFaultyNetwork(network vtime.Network, service *slowserver.Service, s scenarios.Server) *faultyNetwork {
-	n := &faultyNetwork{Network: network, service: service, faults: map[string]int{}, silent: map[string]bool{}}
-	for i, f := range s.Faults {
-		if f.At != fault.AtConnect {
-			continue
-		}
-		kind, _ := fault.Find(f.Do)
-		for replica, name := range s.ReplicaNames() {
-			if f.Strikes(0, replica+1) {
-				n.faults[name], n.silent[name] = i, kind.Silent
-			}
+// The hosts that a fault leads to. No machine has a name with a space.
+const (
+	nobody   = "no host"     // nobody listens
+	silent   = "silent host" // nobody answers
+	swallows = "lost host"   // what is sent there arrives nowhere
+)
+
+// newFaultyNetwork returns the network of a trial. Where requests are to be lost somebody takes their
+// connections: spawn starts a function that returns when the network is closed.
+func newFaultyNetwork(network vtime.Network, clock *vtime.Clock, service *slowserver.Service, faults []fault.Settings, replicas []string, spawn func(func())) (*faultyNetwork, error) {
+	n := &faultyNetwork{Network: network, clock: clock, service: service, faults: faults, hosts: map[string]int{}}
+	for i, name := range replicas {
+		n.hosts[name] = i + 1
+	}
+	network.Blackhole(silent)
+	for _, f := range faults {
+		if kind, _ := fault.Find(f.Do); kind.Connect == fault.Swallowed {
+			return n, n.swallow(spawn)
 		}
 	}
-	return n
+	return n, nil
 }
 
-// unreachable reports whether nobody can connect to a host.
-func (n *faultyNetwork) unreachable(host string) bool {
-	_, faulty := n.faults[host]
-	return faulty
+// swallow takes connections, and reads what comes on them for nobody.
+func (n *faultyNetwork) swallow(spawn func(func())) error {
+	l, err := n.Network.Listen(swallows)
+	if err != nil {
+		return ground(err)
+	}
+	spawn(func() {
+		for {
+			c, err := l.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil {
+				panic(err)
+			}
+			spawn(func() {
+				io.Copy(io.Discard, c) // until the client leaves
+				c.Close()
+			})
+		}
+	})
+	return nil
 }
 
 // Dial connects to a host, unless a fault says otherwise.
 func (n *faultyNetwork) Dial(ctx context.Context, host, id string) (net.Conn, error) {
-	if i, faulty := n.faults[host]; faulty {
-		trip := caller.TripOf(ctx)
-		n.service.Fire(i, host, trip.Operation, trip.Path)
-		if n.silent[host] {
-			n.Network.Blackhole(host)
-		}
+	i := n.strikes(host)
+	if i < 0 {
+		return n.Network.Dial(ctx, host, id)
+	}
+	trip := caller.TripOf(ctx)
+	n.service.Fire(i, host, trip.Operation, trip.Path)
+	kind, _ := fault.Find(n.faults[i].Do)
+	switch kind.Connect {
+	case fault.NoAddress:
+		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+	case fault.Silent:
+		host = silent
+	case fault.Swallowed:
+		host = swallows
+	default:
+		host = nobody
 	}
 	return n.Network.Dial(ctx, host, id)
+}
+
+// strikes returns the place of the fault that strikes a connection to host now, -1 without one.
+func (n *faultyNetwork) strikes(host string) int {
+	replica, known := n.hosts[host]
+	if !known {
+		return -1
+	}
+	return slices.IndexFunc(n.faults, func(f fault.Settings) bool {
+		return f.At == fault.AtConnect && f.Strikes(0, replica, n.clock.Now())
+	})
 }

@@ -39,6 +39,7 @@ type pairs struct {
 //   - how often a server found its client gone, and how many requests were at work at once where a
 //     premise or an invariant asks for it;
 //   - one arrival against the next, where a fault names arrivals;
+//   - whatever the order service does against the moment from which, or until which, a fault strikes;
 //   - a crash and a restart against what else is sent to that replica and committed there.
 //
 // Everything else is free: twelve sends side by side come in a new order in nearly every real run,
@@ -51,6 +52,7 @@ func deciding(t scenarios.Trial, plan lab.Observation) pairs {
 	if slices.ContainsFunc(t.Setup.Server.Faults, func(f fault.Settings) bool { return len(f.Arrivals) > 0 }) {
 		p.arrivals(t)
 	}
+	p.windows(t)
 	p.crashes()
 	return p
 }
@@ -265,6 +267,30 @@ func (p *pairs) arrivals(t scenarios.Trial) {
 			})
 		}
 		before = e.Send
+	}
+}
+
+// windows pairs each moment at which a fault begins or ends to strike with what a request meets
+// before it could be struck: its send, for a fault at connect, and every step in the service.
+func (p *pairs) windows(t scenarios.Trial) {
+	for _, f := range t.Setup.Server.Faults {
+		for _, edge := range []time.Duration{f.From, f.Until} {
+			if edge == 0 {
+				continue
+			}
+			for _, e := range p.plan.Events {
+				if !slices.Contains([]lab.Kind{lab.Send, lab.Arrival, lab.Work, lab.Commit, lab.Answer}, e.Kind) {
+					continue
+				}
+				p.add(fmt.Sprintf("the %s of %s and the edge of %s", e.Kind, e.Send, f.Name()), func(o lab.Observation) (time.Duration, time.Duration, bool) {
+					i := slices.IndexFunc(o.Events, func(x lab.Event) bool { return x.Kind == e.Kind && x.Send == e.Send && x.Node == e.Node })
+					if i < 0 {
+						return 0, 0, false
+					}
+					return o.Events[i].At, edge, true
+				})
+			}
+		}
 	}
 }
 

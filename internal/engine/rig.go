@@ -82,12 +82,11 @@ func (r *rig) build(*lab.Observation) (err error) {
 	if r.service, err = slowserver.New(r.life, config); err != nil {
 		return err
 	}
-	r.network = newFaultyNetwork(r.world.network, r.service, setup.Server)
 	targets := setup.Server.ReplicaNames()
+	if r.network, err = newFaultyNetwork(r.world.network, r.world.clock, r.service, setup.Server.Faults, targets, r.group.Go); err != nil {
+		return err
+	}
 	for i, name := range targets {
-		if r.network.unreachable(name) {
-			continue // it has a name, and nobody listens
-		}
 		if err := r.startReplica(name, i+1); err != nil {
 			return err
 		}
@@ -113,8 +112,10 @@ func (r *rig) build(*lab.Observation) (err error) {
 	sender := r.sender(from.Name, targets, from.Timeouts, r.trial.Layers)
 	sender.PassDeadline = from.Deadline == "header"
 	sender.Pool, sender.Idle = from.Pool, max(from.Idle, sender.Idle)
+	sender.Follow = from.Redirects == "follow"
 	r.caller = caller.New(sender, caller.Habits{
 		Method: from.Method, Body: from.Body, Key: from.Key, Changing: from.Content == "changing",
+		Signed: from.Content == "signed", Leaks: from.Leak,
 		Amount: int64(setup.Amount), Concurrency: setup.Concurrency, Stagger: setup.Stagger,
 	}, r.group)
 	return r.warm(r.caller.Chain)

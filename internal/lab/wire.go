@@ -10,6 +10,7 @@ const (
 	HeaderDeadline  = "Retrylab-Deadline"   // what is left of the time for a request: see [FormatDeadline]
 
 	OrderPath  = "/orders"
+	MovedPath  = "/moved/orders" // where a redirect leads
 	HealthPath = "/healthz"
 
 	// The types of application/problem+json answers that a caller tells apart.
@@ -26,8 +27,9 @@ const (
 
 // OrderRequest is the body of an order; a request without a body carries the same as a query.
 type OrderRequest struct {
-	Item   string `json:"item"`
-	Amount int64  `json:"amount_minor"`
+	Item     string `json:"item"`
+	Amount   int64  `json:"amount_minor"`
+	SignedAt int64  `json:"signed_at_ms,omitempty"` // of a request that is signed: when, in scenario time
 }
 
 // OrderReply is the body of an order's answer.

@@ -32,27 +32,35 @@ var Places = []Place{AtConnect, BeforeGuard, AfterClaim, InWork, BeforeCommit, I
 // Settings is a fault as a scenario file writes it.
 type Settings struct {
 	At         Place         `yaml:"at" doc:"where it strikes: connect, before-guard, after-claim, in-work, before-commit, in-commit, after-commit or in-reply"`
-	Do         string        `yaml:"do" doc:"what it does: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, partition, redis-restart, redis-failover, redis-lose-reply, refuse or blackhole"`
+	Do         string        `yaml:"do" doc:"what it does: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, partition, redis-restart, redis-failover, redis-lose-reply, malformed, empty, truncate, redirect, refuse, blackhole, unknown-host or lose-request"`
 	Into       time.Duration `yaml:"into" doc:"in-work: how far into the work it strikes, at the latest at its end"`
 	Arrivals   []int         `yaml:"arrivals" doc:"the arrivals it strikes, counted from 1 over all replicas; all of them when absent"`
 	Replicas   []int         `yaml:"replicas" doc:"the replicas it strikes, counted from 1; all of them when absent"`
+	From       time.Duration `yaml:"from" doc:"when it begins to strike; from the start when absent"`
+	Until      time.Duration `yaml:"until" doc:"when it strikes no more; to the end when absent"`
 	Delay      time.Duration `yaml:"delay" doc:"delay: how long"`
-	Status     int           `yaml:"status" doc:"status: the HTTP status that is answered, 400 to 599"`
-	RetryAfter string        `yaml:"retry-after" doc:"status: the value of the Retry-After header, as it goes over the wire"`
+	Status     int           `yaml:"status" doc:"the HTTP status that is answered: status, 400 to 599; redirect, 301, 302, 303, 307 or 308"`
+	RetryAfter string        `yaml:"retry-after" doc:"status: the value of the Retry-After header, as it goes over the wire; date+2s is the HTTP-date in two seconds, in whole seconds and rounded up"`
 	Chunks     int           `yaml:"chunks" doc:"dribble: into how many chunks the answer is cut"`
 	ChunkSize  int           `yaml:"chunk-size" doc:"dribble: bytes in a chunk"`
 	Pause      time.Duration `yaml:"pause" doc:"dribble: silence before each chunk"`
+	Reset      bool          `yaml:"reset" doc:"truncate: with a reset, and not in order"`
 	Restart    time.Duration `yaml:"restart" doc:"crash: after how long the replica is there again, without what was in its memory"`
 }
 
 // Name returns what the fault is called in events and reports: reset@after-commit.
 func (s Settings) Name() string { return fmt.Sprintf("%s@%s", s.Do, s.At) }
 
-// Strikes reports whether the fault is meant for the n-th arrival (from 1) at a replica (from 1).
-func (s Settings) Strikes(arrival, replica int) bool {
+// Strikes reports whether the fault is meant for the n-th arrival (from 1) at a replica (from 1), at
+// a moment of scenario time.
+func (s Settings) Strikes(arrival, replica int, now time.Duration) bool {
 	return (len(s.Arrivals) == 0 || slices.Contains(s.Arrivals, arrival)) &&
-		(len(s.Replicas) == 0 || slices.Contains(s.Replicas, replica))
+		(len(s.Replicas) == 0 || slices.Contains(s.Replicas, replica)) &&
+		now >= s.From && (s.Until == 0 || now < s.Until)
 }
+
+// DatePrefix begins a Retry-After that is a date, so long after the answer.
+const DatePrefix = "date+"
 
 // Wanted is how often the fault must fire for a trial to count: once for each arrival it names,
 // else once.
@@ -71,6 +79,13 @@ type Request interface {
 	Hold()
 	// Dribble writes the answer in chunks of a size in bytes, with silence before each.
 	Dribble(chunks, size int, pause time.Duration)
+	// Spoil answers with the status that the request would have got, and what spoil makes of its body.
+	Spoil(spoil func(body []byte) []byte)
+	// Truncate writes the headers and half of the answer's body and ends the connection, with a
+	// reset or in order.
+	Truncate(reset bool)
+	// Redirect answers that the client is to send its request to the same service again.
+	Redirect(status int)
 	// Crash kills the replica that the request is at, with all that it has open, and starts it
 	// again after restart of scenario time.
 	Crash(restart time.Duration)
@@ -105,13 +120,27 @@ type Kind struct {
 	// Strike plays it on a request. It is nil for a fault at connect, which comes before there is
 	// a request: the network plays that.
 	Strike func(r Request, s Settings) error
-	// Silent makes a fault at connect one that nobody answers, and not a refusal.
-	Silent bool
+	// Elsewhere says that it sends the client to where it strikes nobody.
+	Elsewhere bool
+	// Connect is what becomes of a connection, for a fault at connect.
+	Connect Connect
 	// Cuts says that it breaks the connection to a database server: an embedded database has none.
 	Cuts bool
 	// Keys says that it strikes the store of keys beside the database.
 	Keys bool
 }
+
+// Connect is what becomes of an attempt to connect.
+type Connect int
+
+// The ends of an attempt to connect.
+const (
+	Connected Connect = iota
+	Refused           // the host answers that nobody listens
+	Silent            // nobody answers
+	NoAddress         // the name has no address
+	Swallowed         // there is a connection, and nothing that is sent on it arrives
+)
 
 // maxNumbers bounds the arrivals or replicas that a fault names.
 const maxNumbers = 1000
@@ -124,7 +153,7 @@ const maxAnswer = 4 << 20
 var handling = []Place{BeforeGuard, AfterClaim, InWork, BeforeCommit, AfterCommit, InReply}
 
 // Kinds lists what a fault can do.
-var Kinds = []Kind{Delay, Close, Reset, Status, Lose, Dribble, Crash, LoseCommit, LoseCommitReply, Partition, RedisRestart, RedisFailover, RedisLoseReply, Refuse, Blackhole}
+var Kinds = []Kind{Delay, Close, Reset, Status, Lose, Dribble, Crash, LoseCommit, LoseCommitReply, Partition, RedisRestart, RedisFailover, RedisLoseReply, Malformed, Empty, Truncate, Redirect, Refuse, Blackhole, UnknownHost, LoseRequest}
 
 // Find returns the kind of that name.
 func Find(name string) (Kind, bool) {
@@ -159,18 +188,30 @@ func (s Settings) Check() *Problem {
 	}
 	set := map[string]bool{
 		"delay": s.Delay != 0, "status": s.Status != 0, "retry-after": s.RetryAfter != "",
-		"chunks": s.Chunks != 0, "chunk-size": s.ChunkSize != 0, "pause": s.Pause != 0, "restart": s.Restart != 0,
+		"chunks": s.Chunks != 0, "chunk-size": s.ChunkSize != 0, "pause": s.Pause != 0,
+		"reset": s.Reset, "restart": s.Restart != 0,
 	}
-	for _, name := range []string{"delay", "status", "retry-after", "chunks", "chunk-size", "pause", "restart"} {
+	for _, name := range []string{"delay", "status", "retry-after", "chunks", "chunk-size", "pause", "reset", "restart"} {
 		switch takes := slices.Contains(kind.Takes, name); {
 		case set[name] && !takes:
 			return &Problem{name, fmt.Sprintf("%s means nothing to the fault %s", name, s.Do), ""}
-		case takes && !set[name] && name != "retry-after":
+		case takes && !set[name] && name != "retry-after" && name != "reset":
 			return &Problem{"do", fmt.Sprintf("the fault %s needs the key %q", s.Do, name), ""}
 		}
 	}
 	if strings.ContainsFunc(s.RetryAfter, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return &Problem{"retry-after", "a header holds printable ASCII characters only", ""}
+	}
+	if s.Until != 0 && s.Until <= s.From {
+		return &Problem{"until", fmt.Sprintf("a fault from %s until %s never strikes", s.From, s.Until), "until comes after from"}
+	}
+	if s.Do == "redirect" && !slices.Contains([]int{301, 302, 303, 307, 308}, s.Status) {
+		return &Problem{"status", fmt.Sprintf("%d is no redirect", s.Status), "301, 302, 303, 307 or 308"}
+	}
+	if after, dated := strings.CutPrefix(s.RetryAfter, DatePrefix); dated {
+		if d, err := time.ParseDuration(after); err != nil || d < 0 {
+			return &Problem{"retry-after", fmt.Sprintf("%q is no time from now", after), "for example date+2s"}
+		}
 	}
 	if s.Do == "status" && (s.Status < 400 || s.Status > 599) {
 		return &Problem{"status", fmt.Sprintf("%d is no error status", s.Status), "400 to 599"}

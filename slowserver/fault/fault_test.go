@@ -30,6 +30,13 @@ func TestCheck(t *testing.T) {
 		{"dribble", dribble(18, 1024), nil},
 		{"the longest dribble", dribble(4096, 1024), nil},
 		{"crash", Settings{At: AfterCommit, Do: "crash", Restart: time.Second}, nil},
+		{"malformed", Settings{At: InReply, Do: "malformed", From: time.Second}, nil},
+		{"truncate", Settings{At: InReply, Do: "truncate"}, nil},
+		{"truncate with a reset", Settings{At: InReply, Do: "truncate", Reset: true}, nil},
+		{"redirect", Settings{At: BeforeGuard, Do: "redirect", Status: 308}, nil},
+		{"a date", Settings{At: BeforeGuard, Do: "status", Status: 429, RetryAfter: "date+2s", Until: 1500 * time.Millisecond}, nil},
+		{"unknown-host", Settings{At: AtConnect, Do: "unknown-host", Until: time.Minute}, nil},
+		{"lose-request", Settings{At: AtConnect, Do: "lose-request"}, nil},
 		{"refuse", Settings{At: AtConnect, Do: "refuse", Replicas: []int{1}}, nil},
 		{"blackhole", Settings{At: AtConnect, Do: "blackhole"}, nil},
 		{"lose-commit", Settings{At: InCommit, Do: "lose-commit", Arrivals: []int{1}}, nil},
@@ -39,8 +46,8 @@ func TestCheck(t *testing.T) {
 		{"redis-failover", Settings{At: BeforeCommit, Do: "redis-failover"}, nil},
 		{"redis-lose-reply", Settings{At: AfterCommit, Do: "redis-lose-reply"}, nil},
 
-		{"nothing", Settings{}, &Problem{"do", `unknown fault ""`, "one of: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, partition, redis-restart, redis-failover, redis-lose-reply, refuse, blackhole"}},
-		{"unknown", Settings{At: InReply, Do: "explode"}, &Problem{"do", `unknown fault "explode"`, "one of: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, partition, redis-restart, redis-failover, redis-lose-reply, refuse, blackhole"}},
+		{"nothing", Settings{}, &Problem{"do", `unknown fault ""`, "one of: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, partition, redis-restart, redis-failover, redis-lose-reply, malformed, empty, truncate, redirect, refuse, blackhole, unknown-host, lose-request"}},
+		{"unknown", Settings{At: InReply, Do: "explode"}, &Problem{"do", `unknown fault "explode"`, "one of: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, partition, redis-restart, redis-failover, redis-lose-reply, malformed, empty, truncate, redirect, refuse, blackhole, unknown-host, lose-request"}},
 		{"nowhere", Settings{Do: "close"}, &Problem{"at", `close cannot strike at ""`, "it strikes at: " + inOrder}},
 		{"an unknown place", Settings{At: "lunch", Do: "close"}, &Problem{"at", `close cannot strike at "lunch"`, "it strikes at: " + inOrder}},
 		{"close at connect", Settings{At: AtConnect, Do: "close"}, &Problem{"at", `close cannot strike at "connect"`, "it strikes at: " + inOrder}},
@@ -71,6 +78,10 @@ func TestCheck(t *testing.T) {
 		{"lose with a size", Settings{At: AfterCommit, Do: "lose", ChunkSize: 1}, &Problem{"chunk-size", "chunk-size means nothing to the fault lose", ""}},
 		{"lose with a pause", Settings{At: AfterCommit, Do: "lose", Pause: 1}, &Problem{"pause", "pause means nothing to the fault lose", ""}},
 
+		{"a window without room", Settings{At: InReply, Do: "close", From: 2 * time.Second, Until: 2 * time.Second}, &Problem{"until", "a fault from 2s until 2s never strikes", "until comes after from"}},
+		{"a redirect that is none", Settings{At: BeforeGuard, Do: "redirect", Status: 304}, &Problem{"status", "304 is no redirect", "301, 302, 303, 307 or 308"}},
+		{"a date without a time", Settings{At: BeforeGuard, Do: "status", Status: 429, RetryAfter: "date+soon"}, &Problem{"retry-after", `"soon" is no time from now`, "for example date+2s"}},
+		{"close with a reset", Settings{At: InReply, Do: "close", Reset: true}, &Problem{"reset", "reset means nothing to the fault close", ""}},
 		{"a success", Settings{At: BeforeGuard, Do: "status", Status: 200}, &Problem{"status", "200 is no error status", "400 to 599"}},
 		{"status 399", Settings{At: BeforeGuard, Do: "status", Status: 399}, &Problem{"status", "399 is no error status", "400 to 599"}},
 		{"status 600", Settings{At: BeforeGuard, Do: "status", Status: 600}, &Problem{"status", "600 is no error status", "400 to 599"}},
@@ -158,24 +169,31 @@ func TestStrikes(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		arrivals, replicas []int
+		from, until        time.Duration
 		arrival, replica   int
+		now                time.Duration
 		want               bool
 	}{
-		{nil, nil, 1, 1, true},
-		{nil, nil, 99, 9, true},
-		{[]int{2}, nil, 1, 1, false},
-		{[]int{2}, nil, 2, 1, true},
-		{nil, []int{2}, 2, 1, false},
-		{nil, []int{2}, 1, 2, true},
-		{[]int{1, 2}, []int{2, 3}, 2, 3, true},
-		{[]int{1, 2}, []int{2, 3}, 3, 3, false},
-		{[]int{1, 2}, []int{2, 3}, 2, 1, false},
+		{nil, nil, 0, 0, 1, 1, 0, true},
+		{nil, nil, 0, 0, 99, 9, 0, true},
+		{[]int{2}, nil, 0, 0, 1, 1, 0, false},
+		{[]int{2}, nil, 0, 0, 2, 1, 0, true},
+		{nil, []int{2}, 0, 0, 2, 1, 0, false},
+		{nil, []int{2}, 0, 0, 1, 2, 0, true},
+		{[]int{1, 2}, []int{2, 3}, 0, 0, 2, 3, 0, true},
+		{[]int{1, 2}, []int{2, 3}, 0, 0, 3, 3, 0, false},
+		{[]int{1, 2}, []int{2, 3}, 0, 0, 2, 1, 0, false},
+		{nil, nil, 2 * time.Second, 0, 1, 1, time.Second, false},
+		{nil, nil, 2 * time.Second, 0, 1, 1, 2 * time.Second, true},
+		{nil, nil, 0, 2 * time.Second, 1, 1, 2*time.Second - 1, true},
+		{nil, nil, 0, 2 * time.Second, 1, 1, 2 * time.Second, false},
+		{[]int{2}, nil, time.Second, 2 * time.Second, 1, 1, time.Second, false},
 	}
 	for _, tt := range tests {
-		s := Settings{Arrivals: tt.arrivals, Replicas: tt.replicas}
-		if got := s.Strikes(tt.arrival, tt.replica); got != tt.want {
-			t.Errorf("arrivals %v, replicas %v: strikes arrival %d at replica %d: %v, want %v",
-				tt.arrivals, tt.replicas, tt.arrival, tt.replica, got, tt.want)
+		s := Settings{Arrivals: tt.arrivals, Replicas: tt.replicas, From: tt.from, Until: tt.until}
+		if got := s.Strikes(tt.arrival, tt.replica, tt.now); got != tt.want {
+			t.Errorf("arrivals %v, replicas %v, from %v until %v: strikes arrival %d at replica %d at %v: %v, want %v",
+				tt.arrivals, tt.replicas, tt.from, tt.until, tt.arrival, tt.replica, tt.now, got, tt.want)
 		}
 	}
 }
