@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"retrylab/internal/lab"
 )
@@ -28,13 +29,17 @@ func Conclude(results []lab.Result, focus, remedy, currency string) string {
 	if r == nil {
 		return "Nothing was shown: no configuration came to a conclusion."
 	}
-	text := incident(r, currency)
-	if cure := conclusive(results, remedy); cure != nil {
-		if harm(r.Counts) > 0 {
-			text += fmt.Sprintf(" %s in %q.", right(cure, r, currency), cure.Configuration)
-		} else {
-			text += fmt.Sprintf(" %d in %q.", cure.Counts.Arrivals, cure.Configuration)
-		}
+	cure := conclusive(results, remedy)
+	if harm(r.Counts) == 0 {
+		return harmless(r, cure)
+	}
+	text := fmt.Sprintf("%s in %q", damage(r, currency), r.Configuration)
+	if r.Verdict == lab.AsExpected {
+		text += ": the incident is reproduced"
+	}
+	text += "."
+	if cure != nil {
+		text += fmt.Sprintf(" %s in %q.", right(cure, r, currency), cure.Configuration)
 	}
 	return text
 }
@@ -49,18 +54,32 @@ func conclusive(results []lab.Result, id string) *lab.Result {
 	return nil
 }
 
-func incident(r *lab.Result, currency string) string {
-	if harm(r.Counts) > 0 {
-		text := fmt.Sprintf("%s in %q", damage(r, currency), r.Configuration)
-		if r.Verdict == lab.AsExpected {
-			text += ": the incident is reproduced"
-		}
+// harmless is about a configuration that did no harm: what of it the other one has not, or how many requests it
+// made of an intent. The other may be nil.
+func harmless(r, cure *lab.Result) string {
+	c := r.Counts
+	orders := fmt.Sprintf("%s for %s in %q", plural(c.Effects, "order"), plural(c.Wanted, "intent"), r.Configuration)
+	if cure == nil {
+		cure = r
+	}
+	var text, other string
+	switch {
+	case cure.Counts.Effects > c.Effects:
+		text, other = orders, strconv.Itoa(cure.Counts.Effects)
+	case cure.Counts.Late < c.Late:
+		text, other = orders+", after its caller was done", strconv.Itoa(cure.Counts.Late)
+	case cure.CallerDoneMs < r.CallerDoneMs && (c.Arrivals <= c.Wanted || cure.Counts.Arrivals == c.Arrivals):
+		text, other = fmt.Sprintf("%s of waiting in %q", waited(r), r.Configuration), waited(cure)
+	case c.Arrivals > c.Wanted:
+		text = fmt.Sprintf("%s arrived for %s in %q", plural(c.Arrivals, "request"), plural(c.Wanted, "intent"), r.Configuration)
+		other = strconv.Itoa(cure.Counts.Arrivals)
+	default:
+		text, other = orders, strconv.Itoa(cure.Counts.Effects)
+	}
+	if cure == r {
 		return text + "."
 	}
-	if r.Counts.Arrivals > r.Counts.Wanted {
-		return fmt.Sprintf("%s arrived for %s in %q.", plural(r.Counts.Arrivals, "request"), plural(r.Counts.Wanted, "intent"), r.Configuration)
-	}
-	return fmt.Sprintf("%s for %s in %q.", plural(r.Counts.Effects, "order"), plural(r.Counts.Wanted, "intent"), r.Configuration)
+	return fmt.Sprintf("%s. %s in %q.", text, other, cure.Configuration)
 }
 
 // harm orders counts by how bad they are for the one whose intents they are: what was done twice
@@ -117,4 +136,8 @@ func plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func waited(r *lab.Result) string {
+	return seconds(time.Duration(r.CallerDoneMs) * time.Millisecond)
 }

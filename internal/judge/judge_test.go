@@ -286,6 +286,11 @@ func TestConclude(t *testing.T) {
 		r.Ledgers = []lab.Ledger{{Name: "mails", Entries: 1}, {Name: "charges", Entries: n, Duplicates: n - 1}}
 		return r
 	}
+	waited := func(id string, ms int64) lab.Result {
+		r := row(id, lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 2, Effects: 1})
+		r.CallerDoneMs = ms
+		return r
+	}
 	three := lab.Counts{Wanted: 1, Arrivals: 3, Effects: 3, Duplicates: 2, Amount: 15000}
 	one := lab.Counts{Wanted: 1, Arrivals: 3, Effects: 1, Amount: 5000}
 	lost := lab.Counts{Wanted: 2, Arrivals: 2, Effects: 1, Lost: 1}
@@ -310,6 +315,11 @@ func TestConclude(t *testing.T) {
 		{"entries", []lab.Result{charged("two", 2), charged("one", 1)}, "two", "one", "₹", `2 charges for 1 intent in "two": the incident is reproduced. 1 in "one".`},
 		{"only arrivals", []lab.Result{row("three", lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 64}), row("one", lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 4})}, "three", "one", "",
 			`64 requests arrived for 1 intent in "three". 4 in "one".`},
+		{"nothing was done", []lab.Result{row("stuck", lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 4}), row("lease", lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 2, Effects: 1})}, "stuck", "lease", "",
+			`0 orders for 1 intent in "stuck". 1 in "lease".`},
+		{"late", []lab.Result{row("goes on", lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 1, Effects: 1, Late: 1}), row("stops", lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 1})}, "goes on", "stops", "",
+			`1 order for 1 intent in "goes on", after its caller was done. 0 in "stops".`},
+		{"only time", []lab.Result{waited("long", 555_000), waited("short", 1500)}, "long", "short", "", `555s of waiting in "long". 1.5s in "short".`},
 		{"nothing happened", []lab.Result{row("dark", lab.AsExpected, lab.Counts{Wanted: 1})}, "dark", "", "", `0 orders for 1 intent in "dark".`},
 		{"all well", []lab.Result{row("key", lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 1, Effects: 1})}, "key", "", "", `1 order for 1 intent in "key".`},
 	} {
