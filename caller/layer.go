@@ -68,6 +68,7 @@ func (l *layer) loop(ctx context.Context, req *http.Request) (*http.Response, er
 	var tries []policy.Outcome
 	var seen []string // the instances tried in this call
 	var waited time.Duration
+	start := l.clock.Now()
 	move := true
 	for n := 1; ; n++ {
 		try := trip.step(l.Name, n)
@@ -87,7 +88,7 @@ func (l *layer) loop(ctx context.Context, req *http.Request) (*http.Response, er
 		}
 		resp, err := l.try(ctx, try, req)
 		out := l.outcome(ctx, try, req, resp, err)
-		out.Waited = waited
+		out.Waited, out.Elapsed = waited, l.clock.Now()-start
 		tries = append(tries, out)
 		d := l.Next(tries, lab.Draw(l.seed, l.node, trip.Path, l.Name, strconv.Itoa(n)))
 		if l.peers != nil {

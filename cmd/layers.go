@@ -83,8 +83,13 @@ func (a *app) layers() error {
 		}
 		say(a.stdout, "%-19s%s", name, strings.TrimPrefix(lines, indent))
 	}
-	for _, p := range preset.All {
-		entry(p.Name, p.Entry, p.Title, p.Counts)
+	for i, group := range preset.Groups {
+		say(a.stdout, "%s%s", strings.Repeat("\n", min(i, 1)), group)
+		for _, p := range preset.All {
+			if p.Group == group {
+				entry(p.Name, p.Entry, p.Title, p.Counts)
+			}
+		}
 	}
 	say(a.stdout, "\nStacks of them, for --cell alone:")
 	for _, s := range preset.Stacks {
@@ -138,11 +143,24 @@ func (a *app) layer(name string) error {
 		}
 		say(a.stdout, "")
 	}
-	say(a.stdout, "What a scenario can set, with the default")
-	for _, line := range settings(p) {
-		say(a.stdout, "%s", bullet(fold(line, wide, "    ")))
+	if len(p.Drips) > 0 {
+		say(a.stdout, "An answer in pieces, 250 ms apart, under a limit of 400 ms")
+		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+		for _, d := range p.Drips {
+			fmt.Fprintf(w, "  %s\theaders: %s\tbody: %s\n", plain(d.Setting), d.Headers, d.Body)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		say(a.stdout, "")
 	}
-	say(a.stdout, "")
+	if lines := settings(p); len(lines) > 0 {
+		say(a.stdout, "What a scenario can set, with the default")
+		for _, line := range lines {
+			say(a.stdout, "%s", bullet(fold(line, wide, "    ")))
+		}
+		say(a.stdout, "")
+	}
 	if len(p.Originals) > 0 {
 		say(a.stdout, "Settings: the original's name, ours, the default")
 		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)

@@ -364,9 +364,9 @@ func (c *checker) layers(path string, in []policy.Settings, out *[]policy.Layer)
 		}
 		p, ok := preset.Find(s.Preset)
 		if !ok {
-			hint := suggest(s.Preset, preset.Names())
-			if Nearest(s.Preset, preset.Names()) == "" {
-				hint += "; `retrylab layers` describes them"
+			hint := "`retrylab layers` lists and describes those there are"
+			if near := Nearest(s.Preset, preset.Names()); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			c.fail(at+".preset", fmt.Sprintf("unknown preset %s", quote(s.Preset)), hint)
 			return

@@ -11,7 +11,7 @@ import (
 // Hop is a machine between caller and server: a server and a caller in one.
 type Hop struct {
 	Name     string            `yaml:"name" doc:"what it is called in reports"`
-	Kind     string            `yaml:"kind" doc:"what it is, which decides what it does unless told otherwise: service (its own work, reads an answer before it gives one, goes on when its client leaves) or nginx (passes an answer on as it comes, gives up)"`
+	Kind     string            `yaml:"kind" doc:"what it is, which decides what it does unless told otherwise: service (its own work, reads an answer before it gives one, goes on when its client leaves), proxy (passes an answer on as it comes, gives up when its client leaves) or nginx (a proxy with the layer nginx unless it has others)"`
 	Timeouts Timeouts          `yaml:"timeouts" doc:"limits of each of its sends"`
 	Layers   []policy.Settings `yaml:"layers" doc:"its own retry layers, outermost first"`
 	StripKey bool              `yaml:"strip-key" doc:"drops the Idempotency-Key header"`
@@ -19,7 +19,7 @@ type Hop struct {
 	Method        string         `yaml:"method" doc:"HTTP method of what it sends on; that of the request when absent"`
 	WorkBefore    time.Duration  `yaml:"work-before" doc:"its own work before it sends on"`
 	WorkAfter     time.Duration  `yaml:"work-after" doc:"its own work after it has its answer"`
-	OnClientGone  string         `yaml:"on-client-gone" doc:"finish (the default of a service) or cancel (that of nginx)"`
+	OnClientGone  string         `yaml:"on-client-gone" doc:"finish (the default of a service) or cancel (that of a proxy)"`
 	ErrorStatus   int            `yaml:"error-status" doc:"what it answers when what it sent on failed: refused, reset, closed without an answer; 502 when absent"`
 	TimeoutStatus int            `yaml:"timeout-status" doc:"what it answers when what it sent on took too long; 504 when absent"`
 	Deadline      string         `yaml:"deadline" doc:"what it does with a deadline that comes with a request: ignore (the default), pass (keeps it and passes on what is left of it and of its own limits) or forward (hands it on as it came, without a look)"`
@@ -42,6 +42,7 @@ type HopKind struct {
 // HopKinds lists them. The first is what a hop is that does not say.
 var HopKinds = []HopKind{
 	{Name: "service", OnClientGone: "finish", ErrorStatus: 502},
+	{Name: "proxy", OnClientGone: "cancel", ErrorStatus: 502, Streams: true},
 	{Name: "nginx", OnClientGone: "cancel", ErrorStatus: 502, Preset: "nginx", Streams: true},
 }
 

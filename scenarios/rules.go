@@ -22,7 +22,7 @@ type Rule struct {
 	Low, High int // of a number; of no meaning with words
 }
 
-var methods = []string{"POST", "GET", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"}
+var methods = []string{"POST", "GET", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE"}
 
 // HasBody reports whether a request of that method carries its order in a body: of itself, unless
 // caller.body says otherwise.
@@ -44,7 +44,7 @@ var Rules = []Rule{
 	{Path: "caller.pool", Low: 0, High: 10_000},
 	{Path: "caller.idle", Low: 0, High: 100},
 	{Path: "caller.layers[].preset", Words: presetNames()},
-	{Path: "caller.layers[].backoff.jitter", Words: policy.Jitters},
+	{Path: "caller.layers[].redispatch", Low: -1, High: policy.MaxAttempts},
 	{Path: "caller.deadline", Words: []string{"local", "header"}},
 	{Path: "hops[].kind", Words: hopKindNames()},
 	{Path: "hops[].method", Words: methods},
@@ -53,7 +53,7 @@ var Rules = []Rule{
 	{Path: "hops[].timeout-status", Low: 400, High: 599},
 	{Path: "hops[].deadline", Words: []string{"ignore", "pass", "forward"}},
 	{Path: "hops[].layers[].preset", Words: presetNames()},
-	{Path: "hops[].layers[].backoff.jitter", Words: policy.Jitters},
+	{Path: "hops[].layers[].redispatch", Low: -1, High: policy.MaxAttempts},
 	{Path: "server.replicas", Low: 1, High: maxReplicas},
 	{Path: "server.on-client-gone", Words: []string{"finish", "cancel"}},
 	{Path: "server.workers", Low: 0, High: 10_000},

@@ -39,7 +39,7 @@ type Timeouts struct {
 // Caller is the sending side.
 type Caller struct {
 	Name       string            `yaml:"name" doc:"what the caller is called in reports"`
-	Method     string            `yaml:"method" doc:"HTTP method of the order: POST, GET, PUT, DELETE, PATCH or HEAD"`
+	Method     string            `yaml:"method" doc:"HTTP method of the order: POST, GET, PUT, DELETE, PATCH, HEAD, OPTIONS or TRACE"`
 	Body       policy.Body       `yaml:"body" doc:"how the body is sent: none, buffered, fixed or chunked (streamed)"`
 	Content    string            `yaml:"content" doc:"what later sends of an operation carry: same, changing (another amount each) or signed (the same order, with a time of its own in the body)"`
 	Timeouts   Timeouts          `yaml:"timeouts" doc:"limits of each send"`

@@ -363,7 +363,7 @@ func TestMake(t *testing.T) {
 		want  string
 	}{
 		{scenarios.Setup{Caller: scenarios.Caller{Method: "BREW"}}, `caller.method cannot be "BREW"`},
-		{scenarios.Setup{Caller: scenarios.Caller{Layers: []policy.Settings{{Preset: "curl"}}}}, `unknown preset "curl"`},
+		{scenarios.Setup{Caller: scenarios.Caller{Layers: []policy.Settings{{Preset: "wget"}}}}, `unknown preset "wget"`},
 		{scenarios.Setup{Server: scenarios.Server{Replicas: 1 << 40}}, "server.replicas must be between 1 and 32"},
 		{scenarios.Setup{Hops: []scenarios.Hop{{Name: "caller"}}}, `two machines are called "caller"`},
 	} {

@@ -33,6 +33,7 @@ type Layer struct {
 	Waits        Waits         // the wait before each retry, unless a rule has its own
 	Timeout      time.Duration // limit of each try, inner tries included; 0 is none. Kept by the loop, not by Next
 	Total        time.Duration // limit over all tries and waits; 0 is none. Kept by the loop, not by Next
+	Window       time.Duration // after so long a failed try is not followed by another; 0 is none
 	ResendsEmpty bool          // a streamed body is sent again without its content. Kept by the loop
 	Idle         int           // idle connections in the pool at the start. Kept by the transport, not by Next
 
@@ -68,6 +69,9 @@ func (l Layer) Next(tries []Outcome, u float64) Decision {
 	rule := &l.Rules[chosen]
 	if used := l.usedUp(rule, chosen, tries); used != "" {
 		return Decision{Reason: used}
+	}
+	if l.Window > 0 && last.Elapsed >= l.Window {
+		return Decision{Reason: fmt.Sprintf("no try begins later than %v after the first", l.Window)}
 	}
 	if spent := l.spent(tries); spent != "" {
 		return Decision{Reason: spent}
@@ -165,18 +169,22 @@ func (l Layer) spent(tries []Outcome) string {
 
 // wait returns the wait before retry number n by rule, and a note on where it comes from.
 func (l Layer) wait(rule *Rule, last Outcome, n int, u float64) (time.Duration, string) {
-	if rule.HonourRetryAfter && last.HasRetryAfter && !(rule.IgnoreZeroAfter && last.RetryAfter <= 0) {
-		asked := min(max(last.RetryAfter, 0), Forever)
-		if rule.RetryAfterCap > 0 && asked > rule.RetryAfterCap {
-			return rule.RetryAfterCap, fmt.Sprintf(" (Retry-After %v, cut)", asked)
-		}
-		return asked, " (Retry-After)"
-	}
 	waits := l.Waits
 	if rule.Wait != nil {
 		waits = *rule.Wait
 	}
-	return waits.Before(n, last.Waited, u), ""
+	own := waits.Before(n, last.Waited, u)
+	if !rule.HonourRetryAfter || !last.HasRetryAfter || rule.IgnoreZeroAfter && last.RetryAfter <= 0 {
+		return own, ""
+	}
+	asked := min(max(last.RetryAfter, 0), Forever)
+	switch {
+	case rule.RetryAfterAtLeast && asked <= own:
+		return own, ""
+	case rule.RetryAfterCap > 0 && asked > rule.RetryAfterCap:
+		return rule.RetryAfterCap, fmt.Sprintf(" (Retry-After %v, cut)", asked)
+	}
+	return asked, " (Retry-After)"
 }
 
 // retryReason says what is retried, where and as which try.

@@ -79,6 +79,7 @@ type Outcome struct {
 	CallerGone    bool          // whoever asked for this request has gone, and the layer has noticed (a proxy does, a library does not)
 	Timeout       time.Duration // read (response) timeout in force, 0 for none
 	Remaining     time.Duration // what is left of the total limit, 0 when there is none
+	Elapsed       time.Duration // since the first try of the layer began
 	Waited        time.Duration // the layer's own wait before this try; decorrelated jitter grows from it
 }
 

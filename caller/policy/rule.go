@@ -43,6 +43,8 @@ type Rule struct {
 	Wait              *Waits        // nil: the layer's own
 	HonourRetryAfter  bool          // a Retry-After takes the place of the wait; one in the past is no wait
 	RetryAfterCap     time.Duration // a longer Retry-After is cut to this; 0 is Forever
+	RetryAfterMax     time.Duration // a longer Retry-After is not retried; 0 is none
+	RetryAfterAtLeast bool          // a Retry-After only makes the wait longer
 	IgnoreZeroAfter   bool          // a Retry-After of zero or in the past is ignored: the wait holds
 	WaitWithinTimeout bool          // do not retry when the wait is longer than the read (response) timeout
 	WaitWithinTotal   bool          // do not retry when the wait would use up what is left of the total limit
@@ -73,6 +75,8 @@ func (r *Rule) objection(o Outcome) string {
 		return what + " on a fresh connection is not retried"
 	case r.AddressLeft && !o.AddressLeft:
 		return "no other address is left"
+	case r.RetryAfterMax > 0 && o.HasRetryAfter && o.RetryAfter > r.RetryAfterMax:
+		return fmt.Sprintf("a Retry-After of %v is longer than %v", o.RetryAfter, r.RetryAfterMax)
 	case r.RetryAfter == Present && !o.HasRetryAfter:
 		return what + " without Retry-After is not retried"
 	case r.RetryAfter == Zero && !(o.HasRetryAfter && o.RetryAfter == 0):

@@ -25,6 +25,7 @@ type Settings struct {
 	Attempts *int           `yaml:"attempts" doc:"tries of this layer in total, the first one counted; 1 to 1000"`
 	Timeout  *time.Duration `yaml:"timeout" doc:"limit of each try of this layer, all inner tries included; 0 is none"`
 	Total    *time.Duration `yaml:"total" doc:"limit over all tries and waits of this layer; 0 is none"`
+	Window   *time.Duration `yaml:"window" doc:"after so long no failed try is followed by another, while one that runs goes on; 0 is none"`
 
 	Wait    *time.Duration  `yaml:"wait" doc:"fixed wait before every retry; not together with waits or backoff"`
 	Waits   []time.Duration `yaml:"waits" doc:"the wait before each retry, in their order, the last one for all further ones; not together with wait or backoff"`
@@ -36,6 +37,7 @@ type Settings struct {
 	Same          *int  `yaml:"same" doc:"load balancer: retries on the same instance (retries, not tries)"`
 	Next          *int  `yaml:"next" doc:"load balancer: further instances to try (retries, not tries)"`
 	AllOperations *bool `yaml:"all-operations" doc:"load balancer: retry every method, not GET alone"`
+	Enabled       *bool `yaml:"enabled" doc:"reactive load balancer: spring.cloud.loadbalancer.retry.enabled; it is off unless switched on"`
 	OnClasspath   *bool `yaml:"on-classpath" doc:"load balancer: spring-retry is on the classpath; without it nothing is retried, silently"`
 
 	On       []string `yaml:"on" doc:"what is retried: failures, connect, timeout, any-error, a status, 4xx, 5xx, non-2xx, non-2xx-with-retry-after; an empty list is nothing"`
@@ -49,14 +51,20 @@ type Settings struct {
 	RetryAfter    string         `yaml:"retry-after" doc:"the server's Retry-After: ignore or honour"`
 	RetryAfterCap *time.Duration `yaml:"retry-after-cap" doc:"longest Retry-After that is waited for, longer ones are cut to it; 0 is none"`
 
+	RetryAfterMax *time.Duration `yaml:"retry-after-max" doc:"a longer Retry-After ends the tries; 0 is none"`
+
 	RetryPost                *bool `yaml:"retry-post" doc:"HttpURLConnection: sun.net.http.retryPost"`
 	AllMethods               *bool `yaml:"all-methods" doc:"java.net.http: jdk.httpclient.enableAllMethodRetry"`
 	RetryOnConnectionFailure *bool `yaml:"retry-on-connection-failure" doc:"OkHttp: retryOnConnectionFailure"`
 
-	NonIdempotent *bool          `yaml:"non-idempotent" doc:"nginx: pass POST, LOCK and PATCH on even after they were sent"`
+	NonIdempotent *bool          `yaml:"non-idempotent" doc:"nginx, Kong, Traefik: pass POST, LOCK and PATCH on even after they were sent"`
 	Tries         *int           `yaml:"tries" doc:"nginx: proxy_next_upstream_tries, tries in total; 0 is as many as there are servers"`
 	MaxFails      *int           `yaml:"max-fails" doc:"nginx: failures within fail-timeout that take a server out; 0 is never"`
 	FailTimeout   *time.Duration `yaml:"fail-timeout" doc:"nginx: the time in which max-fails are counted, and for which the server is then out"`
+
+	Redispatch *int `yaml:"redispatch" doc:"HAProxy: the retry that goes to another server: 1 is every one (round robin without persistence), -1 only the last (a cookie or a hash), 0 none"`
+
+	Mode string `yaml:"mode" doc:"botocore: retry mode legacy or standard"`
 
 	Idle *int `yaml:"idle" doc:"idle connections in the pool at the start; so many sends go out on a connection that served a request before"`
 }
@@ -67,7 +75,19 @@ type Backoff struct {
 	Initial time.Duration `yaml:"initial" doc:"wait before the first retry"`
 	Factor  float64       `yaml:"factor" doc:"each further wait is this times the one before; 1 to 100 (default 2, and 3 with decorrelated jitter)"`
 	Max     time.Duration `yaml:"max" doc:"no wait is longer (default: no limit)"`
-	Jitter  string        `yaml:"jitter" doc:"none, full (0 to the wait), equal (half to the whole wait) or decorrelated (initial to factor times the last wait)"`
+	Jitter  string        `yaml:"jitter" doc:"none, full (0 to the wait), equal (half to the whole wait), decorrelated (initial to factor times the last wait), or a share: 20% is up to so much more or less, +20% more, -25% less"`
+}
+
+// String lists what is set, as a scenario file writes it.
+func (b Backoff) String() string {
+	var parts []string
+	v := reflect.ValueOf(b)
+	for i := range v.NumField() {
+		if !v.Field(i).IsZero() {
+			parts = append(parts, fmt.Sprintf("%s: %v", v.Type().Field(i).Tag.Get("yaml"), v.Field(i)))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // The values of Settings.RetryAfter.
@@ -81,6 +101,12 @@ const (
 	RefuseOneShot = "refuse"
 	ResendOneShot = "resend"
 	EmptyOneShot  = "resend-empty"
+)
+
+// The values of Settings.Mode.
+const (
+	LegacyMode   = "legacy"
+	StandardMode = "standard"
 )
 
 // FieldError is a value of a scenario file that cannot be used. Its field lets the reader of the file
@@ -151,8 +177,11 @@ func (s Settings) Validate() error {
 		number("tries", s.Tries, 0, MaxAttempts),
 		number("max-fails", s.MaxFails, 0, MaxAttempts),
 		number("idle", s.Idle, 0, MaxAttempts),
+		number("redispatch", s.Redispatch, -1, MaxAttempts),
 		duration("timeout", s.Timeout),
 		duration("total", s.Total),
+		duration("window", s.Window),
+		duration("retry-after-max", s.RetryAfterMax),
 		duration("wait", s.Wait),
 		duration("period", s.Period),
 		duration("max-period", s.MaxPeriod),
@@ -167,6 +196,7 @@ func (s Settings) Validate() error {
 		methods("methods-on-status", s.MethodsOnStatus),
 		choice("retry-after", s.RetryAfter, IgnoreRetryAfter, HonourRetryAfter),
 		choice("one-shot", s.OneShot, RefuseOneShot, ResendOneShot, EmptyOneShot),
+		choice("mode", s.Mode, LegacyMode, StandardMode),
 		s.Backoff.validate(),
 		durations("waits", s.Waits),
 	} {
@@ -193,7 +223,10 @@ func (b *Backoff) validate() error {
 	if b.Max != 0 && b.Max < b.Initial {
 		return &FieldError{"backoff.max", fmt.Sprintf("%v is shorter than the initial wait of %v", b.Max, b.Initial)}
 	}
-	return choice("backoff.jitter", b.Jitter, Jitters...)
+	if _, _, err := spread(b.Jitter); err != nil {
+		return &FieldError{"backoff.jitter", err.Error()}
+	}
+	return nil
 }
 
 // Pauses returns the waits that s asks for: its backoff, its list, its fixed wait, or none.

@@ -90,6 +90,7 @@ func TestSettingsValidate(t *testing.T) {
 		{On: []string{}, Statuses: []string{}},
 		{On: []string{"connect", "timeout", "any-error", "eof", "503", "4xx", "5xx", "non-2xx", "non-2xx-with-retry-after"}},
 		{Methods: []string{"any"}, MethodsOnError: []string{"GET", "M-SEARCH"}},
+		{Backoff: &Backoff{Jitter: "20%"}}, {Backoff: &Backoff{Jitter: "+12.5%"}}, {Backoff: &Backoff{Jitter: "-100%"}},
 		{MaxFails: new(0), Tries: new(0), Same: new(0), Next: new(0), Idle: new(0)},
 	}
 	for _, s := range good {
@@ -113,7 +114,15 @@ func TestSettingsValidate(t *testing.T) {
 		{Settings{Backoff: &Backoff{Factor: 0.5}}, "backoff.factor", "0.5 is not between 1 and 100"},
 		{Settings{Backoff: &Backoff{Factor: math.NaN()}}, "backoff.factor", "NaN is not"},
 		{Settings{Backoff: &Backoff{Initial: 2, Max: 1}}, "backoff.max", "shorter than the initial"},
-		{Settings{Backoff: &Backoff{Jitter: "some"}}, "backoff.jitter", `"some" is not one of none, full, equal, decorrelated`},
+		{Settings{Backoff: &Backoff{Jitter: "some"}}, "backoff.jitter", `"some" is not one of none, full, equal, decorrelated, nor a share`},
+		{Settings{Backoff: &Backoff{Jitter: "0%"}}, "backoff.jitter", "nor a share"},
+		{Settings{Backoff: &Backoff{Jitter: "101%"}}, "backoff.jitter", "nor a share"},
+		{Settings{Backoff: &Backoff{Jitter: "%"}}, "backoff.jitter", "nor a share"},
+		{Settings{Backoff: &Backoff{Jitter: "20"}}, "backoff.jitter", "nor a share"},
+		{Settings{Backoff: &Backoff{Jitter: "NaN%"}}, "backoff.jitter", "nor a share"},
+		{Settings{Redispatch: new(-2)}, "redispatch", "between -1 and"},
+		{Settings{Mode: "adaptive"}, "mode", "legacy, standard"},
+		{Settings{Window: new(-time.Second)}, "window", "negative"},
 		{Settings{On: []string{"total-timeout"}}, "on", "never retried"},
 		{Settings{On: []string{"timeouts"}}, "on", `"timeouts" is no trigger: use a status from 300 to 599 or one of connect,`},
 		{Settings{On: []string{"200"}}, "on", `"200" is no trigger`},
@@ -132,6 +141,14 @@ func TestSettingsValidate(t *testing.T) {
 		if !errors.As(err, &fieldErr) || fieldErr.Field != tt.field || !strings.Contains(fieldErr.Problem, tt.want) {
 			t.Errorf("%v, want %s: …%s…", err, tt.field, tt.want)
 		}
+	}
+}
+
+func TestBackoffString(t *testing.T) {
+	t.Parallel()
+	b := Backoff{Initial: time.Second, Factor: 1.5, Jitter: FullJitter}
+	if got, want := b.String(), "initial: 1s, factor: 1.5, jitter: full"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -1,6 +1,11 @@
 package policy
 
-import "time"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
 
 // The kinds of jitter, in the names that are widely used for them.
 const (
@@ -10,16 +15,60 @@ const (
 	DecorrelatedJitter = "decorrelated" // anywhere between the initial wait and factor times the wait before
 )
 
-// Jitters lists every kind of jitter.
+// Jitters lists every kind of jitter that has a name. Besides them there is a share of the wait, such
+// as "20%", which is up to so much more or less, "+20%", only more, and "-25%", only less.
 var Jitters = []string{NoJitter, FullJitter, EqualJitter, DecorrelatedJitter}
 
+// spread returns the range that jitter multiplies a wait by. Decorrelated jitter has none: it grows
+// from the wait before.
+func spread(jitter string) (low, high float64, err error) {
+	switch jitter {
+	case "", NoJitter, DecorrelatedJitter:
+		return 1, 1, nil
+	case FullJitter:
+		return 0, 1, nil
+	case EqualJitter:
+		return 0.5, 1, nil
+	}
+	number, isShare := strings.CutSuffix(jitter, "%")
+	share, err := strconv.ParseFloat(strings.TrimLeft(number, "+-"), 64)
+	if !isShare || err != nil || !(share > 0 && share <= 100) {
+		return 1, 1, fmt.Errorf("%q is not one of %s, nor a share such as 20%%, +20%% or -25%%", jitter, strings.Join(Jitters, ", "))
+	}
+	low, high = 1-share/100, 1+share/100
+	switch number[0] {
+	case '+':
+		low = 1
+	case '-':
+		high = 1
+	}
+	return low, high, nil
+}
+
+// Growth is how the waits of a layer grow from one retry to the next.
+type Growth string
+
+// The kinds of growth, for retry number n, from 1.
+const (
+	Exponential Growth = ""            // Initial·Factor^(n-1)
+	LessOne     Growth = "less-one"    // Initial·(Factor^n - 1): Envoy
+	SquareSteps Growth = "square-step" // Initial·(1 + (n-1)²): stripe-go
+)
+
 // Waits says how long a layer pauses before each retry. Its zero value is no pause at all. Values
-// outside the ranges given here are cut to them, so that a wait is never negative and never above Max.
+// outside the ranges given here are cut to them, so that a wait is never negative. Only what is added
+// to a wait, by a jitter such as "20%" or by Noise, can take it above Max.
 type Waits struct {
 	Initial time.Duration // the wait before the first retry, unless GrowFirst or FirstAtOnce says otherwise; 0 is no wait
 	Factor  float64       // each further wait is this times the one before; below 1 counts as 1
-	Max     time.Duration // no wait is longer; 0 is Forever
-	Jitter  string        // one of Jitters; "" is NoJitter
+	Max     time.Duration // no wait grows longer; 0 is Forever
+	Jitter  string        // one of Jitters or a share such as "20%"; "" is NoJitter
+	Growth  Growth        // how they grow; SquareSteps has no use for Factor
+	Min     time.Duration // no wait is shorter, the jitter included
+	Noise   time.Duration // up to this is added to each wait: got
+
+	// ExactAtMax leaves the jitter out of a wait that has come to Max: the AWS SDK for Go.
+	ExactAtMax bool
 
 	// Series is the wait before each retry, in their order, the last one for all further ones. Nothing
 	// else counts beside it. For waits that follow no formula, such as those of a log.
@@ -59,18 +108,39 @@ func (w Waits) Before(n int, waited time.Duration, u float64) time.Duration {
 		high := grow(max(waited, w.Initial), max(w.Factor, 1), limit)
 		return low + part(high-low, u)
 	}
-	steps := n - 1
+	wait := w.grown(n, limit)
+	if !(w.ExactAtMax && wait == limit) {
+		wait = w.jittered(wait, u)
+	}
+	return min(max(wait, w.Min), Forever)
+}
+
+// jittered returns wait as u has it within the jitter and the noise.
+func (w Waits) jittered(wait time.Duration, u float64) time.Duration {
+	low, high, _ := spread(w.Jitter)
+	switch {
+	case low == 0.5 && high == 1:
+		wait = wait/2 + part(wait-wait/2, u) // whole nanoseconds: half a wait of 1 ns is 0
+	case low != 1 || high != 1:
+		wait = time.Duration(float64(wait) * (low + (high-low)*u))
+	}
+	return wait + part(w.Noise, u)
+}
+
+// grown returns the wait before retry number n, before any jitter.
+func (w Waits) grown(n int, limit time.Duration) time.Duration {
+	switch w.Growth {
+	case SquareSteps:
+		steps := float64(n - 1)
+		return grow(w.Initial, 1+steps*steps, limit)
+	case LessOne:
+		// Initial·Factor^n is at most limit + Initial where the result is at most limit.
+		return min(w.exponential(n, limit+w.Initial)-w.Initial, limit)
+	}
 	if w.GrowFirst {
-		steps = n
+		n++
 	}
-	wait := w.exponential(steps, limit)
-	switch w.Jitter {
-	case FullJitter:
-		return part(wait, u)
-	case EqualJitter:
-		return wait/2 + part(wait-wait/2, u)
-	}
-	return wait
+	return w.exponential(n-1, limit)
 }
 
 // limit returns the longest pause.

@@ -45,27 +45,103 @@ type Hop struct {
 // DefaultReadTimeout is the read timeout of a cell that times out and does not say after what.
 const DefaultReadTimeout = 5 * time.Second
 
+// settingWords are the words of the fields that p takes: what they mean is the same for every preset.
+func settingWords(p *Preset) []word {
+	set := func(form, doc, what string, change func(*policy.Settings)) word {
+		return word{form, doc, func(b *builder, _ []string) error { return b.set(p.Name, what, change) }}
+	}
+	duration := func(form, doc string, change func(*policy.Settings, time.Duration)) word {
+		return word{form, doc, func(b *builder, a []string) error { return b.setDuration(p.Name, form, a[0], change) }}
+	}
+	of := map[string][]word{
+		"attempts": {
+			{"attempts_#", "so many tries in total", func(b *builder, a []string) error { return b.setAttempts(p.Name, a[0], tries) }},
+			{"retries_#", "so many retries", func(b *builder, a []string) error { return b.setAttempts(p.Name, a[0], retries) }},
+		},
+		"statuses": {statusWord(p.Name, "http_#"), statusWord(p.Name, "retry_on_#")},
+		"methods":  {set("any_method", "whatever the method", "methods", func(s *policy.Settings) { s.Methods = []string{policy.AnyMethod} })},
+		"retry-after": {
+			set("ignore_retry_after", "Retry-After is ignored", "Retry-After", func(s *policy.Settings) { s.RetryAfter = policy.IgnoreRetryAfter }),
+			set("honour_retry_after", "Retry-After is honoured", "Retry-After", func(s *policy.Settings) { s.RetryAfter = policy.HonourRetryAfter }),
+		},
+		"wait":           {duration("wait_@", "a fixed wait", func(s *policy.Settings, d time.Duration) { s.Wait = &d })},
+		"timeout":        {duration("timeout_@", "limit of each try", func(s *policy.Settings, d time.Duration) { s.Timeout = &d })},
+		"total":          {duration("total_@", "limit over all tries", func(s *policy.Settings, d time.Duration) { s.Total = &d })},
+		"window":         {duration("window_@", "no try begins later than this", func(s *policy.Settings, d time.Duration) { s.Window = &d })},
+		"non-idempotent": {set("non_idempotent", "also POST, LOCK and PATCH", "non-idempotent", func(s *policy.Settings) { s.NonIdempotent = new(true) })},
+	}
+	// Who has conditions by the original's names has no need of ours for the same.
+	theirs := slices.ContainsFunc(p.words, func(own word) bool { return strings.HasPrefix(own.form, "retry_on_") })
+	for _, trigger := range policy.TriggerWords() {
+		if theirs {
+			break
+		}
+		form := strings.ReplaceAll(trigger, "-", "_")
+		of["on"] = append(of["on"], onWord(p.Name, "retry_on_"+form, trigger+" is retried too", trigger))
+	}
+	var words []word
+	for _, field := range p.Takes {
+		words = append(words, of[field]...)
+	}
+	return words
+}
+
+// statusWord adds a status to those that a layer retries.
+func statusWord(preset, form string) word {
+	return word{form, "retry this status", func(b *builder, a []string) error {
+		return b.set(preset, "status "+a[0], func(s *policy.Settings) { s.Statuses = append(s.Statuses, a[0]) })
+	}}
+}
+
+// onWord adds triggers to those that a layer retries.
+func onWord(preset, form, doc string, triggers ...string) word {
+	return word{form, doc, func(b *builder, _ []string) error {
+		return b.set(preset, form, func(s *policy.Settings) {
+			if s.On == nil {
+				p, _ := b.find(preset)
+				s.On = slices.Clone(p.Defaults.On)
+			}
+			s.On = append(s.On, triggers...)
+		})
+	}}
+}
+
 // Cell reads the name of a cell of p, such as post_eof_fresh. A name is made of words in any order:
 // a method, what happens, and whatever else differs from the default. See [Preset.CellWords].
 func (p *Preset) Cell(name string) (Play, error) {
-	b := &builder{owner: p.Name, sends: p.Body}
+	b := &builder{find: Find, owner: p.Name, sends: p.Body, read: DefaultReadTimeout}
+	if p.CellRead != nil {
+		b.read = *p.CellRead
+	}
 	if p.InHop {
 		b.play.Hop = &Hop{Layer: policy.Settings{Preset: p.Name}}
 		b.balanced = true
 	} else {
 		b.stack(append([]string{p.Name}, p.Over...))
 	}
-	return b.read(name, p.words)
+	return b.parse(name, p.vocabulary())
 }
 
 // CellWords lists the words that the name of a cell of p may be made of.
-func (p *Preset) CellWords() []string { return forms(p.words) }
+func (p *Preset) CellWords() []string { return forms(p.vocabulary()) }
+
+// vocabulary returns the words that are settings of p: its own, and those of the fields that it takes
+// for which it has none of the same form.
+func (p *Preset) vocabulary() []word {
+	words := slices.Clone(p.words)
+	for _, w := range settingWords(p) {
+		if !slices.ContainsFunc(p.words, func(own word) bool { return own.form == w.form }) {
+			words = append(words, w)
+		}
+	}
+	return words
+}
 
 // Cell reads the name of a cell of s, as [Preset.Cell] does.
 func (s *Stack) Cell(name string) (Play, error) {
-	b := &builder{owner: s.Name, sends: s.Body}
+	b := &builder{find: Find, owner: s.Name, sends: s.Body, read: DefaultReadTimeout}
 	b.stack(s.Presets)
-	return b.read(name, s.words)
+	return b.parse(name, s.words)
 }
 
 // CellWords lists the words that the name of a cell of s may be made of.
@@ -250,27 +326,30 @@ func forms(words []word) []string {
 
 // builder makes a Play from the words of a name.
 type builder struct {
+	find     func(name string) (*Preset, bool) // Find: a word of a preset cannot name the list of all presets
 	owner    string
 	play     Play
-	sends    policy.Body // how the client sends a body that is not empty
-	fresh    bool        // the name says that the connection is fresh
-	balanced bool        // something chooses among servers
-	given    []string    // what has been said, to refuse saying it twice
+	sends    policy.Body   // how the client sends a body that is not empty
+	read     time.Duration // read timeout where the name does not say one, 0 for none
+	fresh    bool          // the name says that the connection is fresh
+	balanced bool          // something chooses among servers
+	given    []string      // what has been said, to refuse saying it twice
 }
+
+// balancers are the presets of a caller that choose among instances.
+var balancers = []string{"spring-lb", "spring-lb-reactive"}
 
 // stack makes the layers of the play.
 func (b *builder) stack(presets []string) {
 	for _, name := range presets {
 		b.play.Layers = append(b.play.Layers, policy.Settings{Preset: name})
-		if name == "spring-lb" {
-			b.balanced = true
-		}
+		b.balanced = b.balanced || slices.Contains(balancers, name)
 	}
 }
 
-// read reads the whole name and fills in what it leaves out.
-func (b *builder) read(name string, settings []word) (Play, error) {
-	vocabulary := slices.Concat(common, settings)
+// parse reads the whole name and fills in what it leaves out.
+func (b *builder) parse(name string, settings []word) (Play, error) {
+	vocabulary := slices.Concat(settings, common)
 	parts := strings.Split(name, "_")
 	for len(parts) > 0 {
 		w, args, length := longest(vocabulary, parts)
@@ -340,6 +419,8 @@ func (b *builder) finish() error {
 		return fmt.Errorf("Retry-After needs a status")
 	case b.fresh && p.Idle > 0:
 		return fmt.Errorf("a fresh connection and idle ones contradict each other")
+	case p.CallerGivesUpFirst && b.read == 0:
+		return fmt.Errorf("%s has no read time-out that a caller could be faster than", b.owner)
 	case p.Reused && said("idle connections") && p.Idle == 0:
 		return fmt.Errorf("without an idle connection none is reused")
 	}
@@ -357,7 +438,7 @@ func (b *builder) finish() error {
 	}
 	p.Reused = p.Idle > 0
 	if p.Trigger == policy.ReadTimeout && p.ReadTimeout == 0 {
-		p.ReadTimeout = DefaultReadTimeout
+		p.ReadTimeout = b.read
 	}
 	b.finishServers()
 	return b.resolve()
@@ -373,7 +454,7 @@ func (b *builder) finishServers() {
 			p.Servers = 2
 		}
 		for _, s := range p.Layers {
-			if s.Preset == "spring-lb" {
+			if slices.Contains(balancers, s.Preset) {
 				p.Servers = 1 + value(s.Over(SpringLB.Defaults).Next)
 			}
 		}
@@ -444,6 +525,15 @@ func (b *builder) setNumber(preset, what, digits string, change func(*policy.Set
 		return err
 	}
 	return b.set(preset, what, func(s *policy.Settings) { change(s, n) })
+}
+
+// setDuration is set with a duration.
+func (b *builder) setDuration(preset, what, text string, change func(*policy.Settings, time.Duration)) error {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return err
+	}
+	return b.set(preset, what, func(s *policy.Settings) { change(s, d) })
 }
 
 // The first number of setAttempts.

@@ -11,6 +11,7 @@ import (
 var FeignRetryer = &Preset{
 	Name:     "feign-retryer",
 	Entry:    "feign-retryer-default",
+	Group:    spring,
 	Title:    "OpenFeign core, Retryer.Default",
 	Version:  "13.14 run; the same arithmetic read in 9.0.0 to 13.6 (called DefaultRetryer since 13.9.1)",
 	Verified: "both",

@@ -6,6 +6,7 @@ import "retrylab/caller/policy"
 var GoNetHTTP = &Preset{
 	Name:     "go-net-http",
 	Entry:    "go-net-http",
+	Group:    golang,
 	Title:    "Go net/http Transport, HTTP/1",
 	Version:  "go1.26 read and run",
 	Verified: "both",
@@ -33,6 +34,7 @@ var GoNetHTTP = &Preset{
 		{"http.Client.Timeout", "total", "0 (none)"},
 		{"idle connections in the pool (Transport.MaxIdleConnsPerHost: 2)", "idle", "as many as earlier requests left"},
 	},
+	Drips: []Drip{{"Transport.ResponseHeaderTimeout", fires, never}, {"Client.Timeout", fires, fires}},
 	Traps: []string{
 		"The Idempotency-Key that makes a POST safe is also what makes Go send it again unasked.",
 		"With four idle connections a GET arrives five times.",

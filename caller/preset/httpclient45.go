@@ -10,6 +10,7 @@ import (
 var HTTPClient45 = &Preset{
 	Name:     "httpclient45",
 	Entry:    "apache-httpclient45",
+	Group:    java,
 	Title:    "Apache HttpClient 4.5, DefaultHttpRequestRetryHandler",
 	Version:  "4.5.14 read and run",
 	Verified: "both",

@@ -11,6 +11,7 @@ import (
 var HTTPClient5 = &Preset{
 	Name:     "httpclient5",
 	Entry:    "apache-httpclient5",
+	Group:    java,
 	Title:    "Apache HttpClient 5 classic, DefaultHttpRequestRetryStrategy",
 	Version:  "5.2.1 run, 5.6.4 and 5.7-alpha1 read; the guard on long waits is that of 5.1 to 5.5",
 	Verified: "both",
@@ -41,6 +42,7 @@ var HTTPClient5 = &Preset{
 		{"retriable status codes of a subclass", "statuses", "429, 503"},
 		{"handleAsIdempotent of a subclass", "methods-on-error", "the idempotent methods"},
 	},
+	Drips: []Drip{{"responseTimeout", never, never}},
 	Traps: []string{
 		"It does not retry a GET on a read time-out, although that is widely said.",
 		"A POST that was answered 503 is sent twice, a second apart.",

@@ -7,6 +7,7 @@ import "retrylab/caller/policy"
 var HTTPURLConnection = &Preset{
 	Name:     "httpurlconnection",
 	Entry:    "jdk-httpurlconnection",
+	Group:    java,
 	Title:    "JDK HttpURLConnection",
 	Version:  "OpenJDK 17.0.15 run, 17.0.21 read; the same code on the main branch",
 	Verified: "both",
@@ -30,6 +31,7 @@ var HTTPURLConnection = &Preset{
 	Timeouts:    "connect and read are infinite by default; read is the silence between two socket reads, so a dripping server never trips it",
 	OnByDefault: "yes",
 	Originals:   []Original{{"-Dsun.net.http.retryPost", "retry-post", "true"}},
+	Drips:       []Drip{{"setReadTimeout", never, never}},
 	Traps: []string{
 		"A first request on a new connection is sent again too.",
 		"retryPost=false stops POST alone; GET, PUT and DELETE cannot be stopped.",

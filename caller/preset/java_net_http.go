@@ -6,6 +6,7 @@ import "retrylab/caller/policy"
 var JavaNetHTTP = &Preset{
 	Name:     "java-net-http",
 	Entry:    "jdk-java-net-http",
+	Group:    java,
 	Title:    "JDK java.net.http.HttpClient, HTTP/1.1",
 	Version:  "OpenJDK 17.0.15 run, 17.0.21 read; newer main branch read for comparison",
 	Verified: "both",
@@ -32,6 +33,7 @@ var JavaNetHTTP = &Preset{
 		{"-Djdk.httpclient.enableAllMethodRetry", "all-methods", "false"},
 		{"-Djdk.httpclient.disableRetryConnect", "", "false"},
 	},
+	Drips: []Drip{{"HttpRequest.timeout (JDK 17)", fires, never}},
 	Traps: []string{
 		"A comment in its source says that this is for pooled connections; a fresh one is resent on as well.",
 		"Newer JDKs allow up to jdk.httpclient.redirects.retrylimit (5) tries on an expired connection.",

@@ -13,6 +13,7 @@ import (
 var Nginx = &Preset{
 	Name:     "nginx",
 	Entry:    "nginx-proxy-next-upstream",
+	Group:    proxies,
 	Title:    "nginx proxy_next_upstream",
 	Version:  "1.30.4 read, 1.22.1 run: the same logic in both",
 	Verified: "both",
@@ -46,6 +47,7 @@ var Nginx = &Preset{
 		{"proxy_next_upstream http_503 and the like", "statuses", "none"},
 		{"proxy_next_upstream non_idempotent", "non-idempotent", "not listed"},
 		{"proxy_next_upstream_tries", "tries", "0"},
+		{"proxy_next_upstream_timeout", "window", "0 (none)"},
 		{"server max_fails", "max-fails", "1"},
 		{"server fail_timeout", "fail-timeout", "10 s"},
 		{"cached connections to the upstream (keepalive)", "idle", "as many as earlier requests left"},
@@ -57,7 +59,7 @@ var Nginx = &Preset{
 		"When the caller gives up before nginx's own read time-out, the next server is not tried.",
 		"A host name with two addresses is two servers.",
 	},
-	Takes: []string{"on", "statuses", "non-idempotent", "tries", "max-fails", "fail-timeout", "idle"},
+	Takes: []string{"on", "statuses", "non-idempotent", "tries", "window", "max-fails", "fail-timeout", "idle"},
 	Defaults: policy.Settings{
 		On:            []string{"refused", "eof", "reset", "connect-timeout", "read-timeout"},
 		NonIdempotent: new(false),
@@ -75,42 +77,27 @@ var Nginx = &Preset{
 		{"tries_#", "proxy_next_upstream_tries", func(b *builder, a []string) error {
 			return b.setNumber("nginx", "tries", a[0], func(s *policy.Settings, n int) { s.Tries = &n })
 		}},
-		{"http_#", "a listed status", func(b *builder, a []string) error {
-			return b.set("nginx", "status "+a[0], func(s *policy.Settings) { s.Statuses = append(s.Statuses, a[0]) })
-		}},
-		{"non_idempotent", "non_idempotent is listed", func(b *builder, _ []string) error {
-			return b.set("nginx", "methods", func(s *policy.Settings) { s.NonIdempotent = new(true) })
-		}},
 	},
 }
 
 func nginxLayer(s policy.Settings) (policy.Layer, error) {
-	triggers, err := policy.ParseTriggers(s.On)
+	l, err := passOnLayer(s, "nginx")
+	l.Attempts, l.Limit = *s.Tries, fmt.Sprintf("proxy_next_upstream_tries %d", *s.Tries)
+	l.Peers = true
+	l.MaxFails, l.FailTimeout = *s.MaxFails, *s.FailTimeout
+	return l, err
+}
+
+// passOnLayer is nginx's rule of what may be passed on to the next server.
+func passOnLayer(s policy.Settings, name string) (policy.Layer, error) {
+	triggers, err := proxyTriggers(s.On, name)
 	if err != nil {
-		return policy.Layer{}, &policy.FieldError{Field: "on", Problem: err.Error()}
+		return policy.Layer{}, err
 	}
-	if triggers.WithRetryAfter {
-		return policy.Layer{}, &policy.FieldError{Field: "on", Problem: "nginx does not look at Retry-After"}
-	}
-	var never []string
-	if !*s.NonIdempotent {
-		never = policy.NonIdempotent
-	}
-	// What nginx asks is whether sending has begun. Before that neither the method nor the body
-	// matters, so the failures are two rows.
-	var before, after []policy.Failure
-	for _, f := range triggers.Failures {
-		if f.Left() {
-			after = append(after, f)
-		} else {
-			before = append(before, f)
-		}
-	}
+	before, after := split(triggers.Failures)
+	never := unlessAsked(s)
 	return policy.Layer{
-		Attempts:    *s.Tries,
-		Limit:       fmt.Sprintf("proxy_next_upstream_tries %d", *s.Tries),
 		PerInstance: 1,
-		Peers:       true,
 		Rules: []policy.Rule{
 			{Failures: before},
 			{Failures: after, NotMethods: never, Bodies: policy.Repeatable},
@@ -120,7 +107,5 @@ func nginxLayer(s policy.Settings) (policy.Layer, error) {
 				Bodies:     policy.Repeatable,
 			},
 		},
-		MaxFails:    *s.MaxFails,
-		FailTimeout: *s.FailTimeout,
 	}, nil
 }

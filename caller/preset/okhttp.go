@@ -6,6 +6,7 @@ import "retrylab/caller/policy"
 var OkHTTP = &Preset{
 	Name:     "okhttp",
 	Entry:    "okhttp",
+	Group:    java,
 	Title:    "OkHttp, retryOnConnectionFailure",
 	Version:  "5.4.0 read, 3.13.1 run: the same table of decisions",
 	Verified: "both",
@@ -36,6 +37,7 @@ var OkHTTP = &Preset{
 		{"OkHttpClient.Builder.retryOnConnectionFailure", "retry-on-connection-failure", "true"},
 		{"OkHttpClient.Builder.callTimeout", "total", "0 (none)"},
 	},
+	Drips: []Drip{{"readTimeout", never, never}, {"callTimeout", fires, fires}},
 	Traps: []string{
 		"A host with two addresses can be given one POST twice.",
 		"retryOnConnectionFailure(false) does not stop the retry of a 503 with Retry-After: 0.",

@@ -6,6 +6,7 @@ import "retrylab/caller/policy"
 var OpenFeign = &Preset{
 	Name:     "openfeign",
 	Entry:    "spring-cloud-openfeign",
+	Group:    spring,
 	Title:    "Spring Cloud OpenFeign, its own defaults",
 	Version:  "5.0.2 with Feign 13.6.1; never-retry is its default since January 2017",
 	Verified: "both",

@@ -163,6 +163,7 @@ var samples = policy.Settings{
 	Methods: []string{"REPORT"}, MethodsOnError: []string{"REPORT"}, MethodsOnStatus: []string{"REPORT"},
 	OneShot: policy.ResendOneShot, RetryAfter: policy.HonourRetryAfter, RetryAfterCap: new(13 * time.Second),
 	RetryPost: new(false), AllMethods: new(true), RetryOnConnectionFailure: new(false),
+	Window: new(2 * time.Second), RetryAfterMax: new(23 * time.Second), Enabled: new(true), Redispatch: new(1), Mode: policy.StandardMode,
 	NonIdempotent: new(true), Tries: new(5), MaxFails: new(6), FailTimeout: new(17 * time.Second),
 	Idle: new(3),
 }
@@ -172,7 +173,11 @@ var samples = policy.Settings{
 func TestTakes(t *testing.T) {
 	t.Parallel()
 	for _, p := range All {
-		plain, err := p.Resolve(policy.Settings{})
+		var base policy.Settings
+		if p == SpringLBReactive {
+			base.Enabled = new(true) // without it nothing else has a meaning
+		}
+		plain, err := p.Resolve(base)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,13 +185,17 @@ func TestTakes(t *testing.T) {
 			if field == "preset" || field == "name" {
 				continue
 			}
-			s := policy.Settings{Preset: p.Name}
+			s := base
+			s.Preset = p.Name
 			sample := reflect.ValueOf(samples).Field(i)
 			if sample.IsZero() {
 				t.Fatalf("there is no sample of %s", field)
 			}
 			reflect.ValueOf(&s).Elem().Field(i).Set(sample)
-			if p == URLLib3 && field == "retry-after" {
+			if p == SpringLBReactive && field == "enabled" {
+				s.Enabled = new(false)
+			}
+			if (p == URLLib3 || p == Requests) && field == "retry-after" {
 				s.RetryAfter = policy.IgnoreRetryAfter
 			}
 

@@ -12,6 +12,7 @@ import (
 // three tries, at once, on any exception and any 5xx, whatever the method.
 var Retry = &Preset{
 	Name:     "retry",
+	Group:    generic,
 	Title:    "the generic retry layer",
 	Version:  "this lab's own",
 	Verified: "source",

@@ -24,6 +24,7 @@ type world struct {
 	idle     int // idle connections left
 	instance int // the one that the next send goes to
 	address  int // of the host, counted up as they fail
+	now      time.Duration
 	run      run
 }
 
@@ -52,8 +53,11 @@ func (w *world) call(depth int) policy.Outcome {
 		return w.send()
 	}
 	var tries []policy.Outcome
+	start := w.now
 	for {
-		tries = append(tries, w.call(depth+1))
+		o := w.call(depth + 1)
+		o.Elapsed = w.now - start
+		tries = append(tries, o)
 		if len(tries) > 1000 {
 			w.t.Fatal("a layer does not stop")
 		}
@@ -64,6 +68,7 @@ func (w *world) call(depth int) policy.Outcome {
 		if d.Move {
 			w.instance = (w.instance + 1) % w.play.Servers
 		}
+		w.now += d.Wait
 		w.run.waits = append(w.run.waits, d.Wait)
 	}
 }
@@ -79,6 +84,9 @@ func (w *world) send() policy.Outcome {
 		Instances:  w.play.Servers,
 		CallerGone: w.play.CallerGivesUpFirst,
 		Timeout:    w.play.ReadTimeout,
+	}
+	if w.play.Trigger == policy.ReadTimeout {
+		w.late(&o)
 	}
 	o.RetryAfter, o.HasRetryAfter = policy.ParseRetryAfter(w.play.RetryAfter, time.Unix(0, 0))
 	refused := w.play.FirstRefuses && w.instance == 0 && w.address == 0
@@ -98,4 +106,21 @@ func (w *world) send() policy.Outcome {
 		w.run.arrivals++
 	}
 	return o
+}
+
+// late lets a try end at the first limit that bounds it.
+func (w *world) late(o *policy.Outcome) {
+	inner := w.layers[len(w.layers)-1]
+	limit, failure := w.play.ReadTimeout, policy.ReadTimeout
+	if inner.Timeout > 0 && (limit == 0 || inner.Timeout < limit) {
+		limit, failure = inner.Timeout, policy.AttemptTimeout
+	}
+	if left := inner.Total - w.now; inner.Total > 0 && (limit == 0 || left <= limit) {
+		limit, failure = left, policy.TotalTimeout
+	}
+	w.now += limit
+	o.Failure = failure
+	if limit == 0 {
+		o.Failure, o.Status = policy.NoFailure, 201
+	}
 }

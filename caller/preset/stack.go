@@ -33,7 +33,7 @@ var FeignLB = &Stack{
 	Doc:     "F·(1+S)·(1+N) requests for one call, and twice that where the JDK resends.",
 	Presets: []string{"feign-retryer", "spring-lb", "httpurlconnection"},
 	Body:    policy.Fixed,
-	words:   slices.Concat(feignWords(), feignRetryerWords(), springLBWords()),
+	words:   slices.Concat(feignWords(), feignRetryerWords(), springLBWords("spring-lb"), []word{onClasspath}),
 }
 
 // FindStack returns the stack with the given name or entry.

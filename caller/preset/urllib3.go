@@ -11,6 +11,7 @@ import (
 var URLLib3 = &Preset{
 	Name:     "urllib3",
 	Entry:    "urllib3",
+	Group:    python,
 	Title:    "Python urllib3, the default Retry of a PoolManager",
 	Version:  "2.7.0 read and run",
 	Verified: "both",
@@ -40,6 +41,7 @@ var URLLib3 = &Preset{
 		{"Retry respect_retry_after_header", "retry-after", "true"},
 		{"Retry.DEFAULT_RETRY_AFTER_MAX", "retry-after-cap", "6 h"},
 	},
+	Drips: []Drip{{"timeout", never, never}},
 	Traps: []string{
 		"Here a GET is retried on a read time-out, at once, four sends: what is said of HttpClient 5 is true of this one.",
 		"A backoff factor does not delay the first retry.",
@@ -54,18 +56,7 @@ var URLLib3 = &Preset{
 	},
 	Layer: urllib3Layer,
 	Body:  policy.Buffered,
-	words: []word{
-		{"Retry_total_#", "Retry(total=#)", func(b *builder, a []string) error { return b.setAttempts("urllib3", a[0], retries) }},
-		{"Retry_#", "Retry(#)", func(b *builder, a []string) error { return b.setAttempts("urllib3", a[0], retries) }},
-		{"bf_#", "backoff_factor in seconds", func(b *builder, a []string) error { return setBackoffFactor(b, a[0]) }},
-		{"bf_#_#", "backoff_factor in seconds, a decimal: bf_0_2 is 0.2", func(b *builder, a []string) error { return setBackoffFactor(b, a[0]+"."+a[1]) }},
-		{"any_method", "allowed_methods=None", func(b *builder, _ []string) error {
-			return b.set("urllib3", "methods", func(s *policy.Settings) { s.Methods = []string{policy.AnyMethod} })
-		}},
-		{"http_#", "a status in status_forcelist", func(b *builder, a []string) error {
-			return b.set("urllib3", "status "+a[0], func(s *policy.Settings) { s.Statuses = append(s.Statuses, a[0]) })
-		}},
-	},
+	words: urllib3Words("urllib3"),
 }
 
 func urllib3Layer(s policy.Settings) (policy.Layer, error) {
@@ -105,10 +96,23 @@ func urllib3Layer(s policy.Settings) (policy.Layer, error) {
 	}, nil
 }
 
-func setBackoffFactor(b *builder, seconds string) error {
+// urllib3Words are the settings of a Retry object in the names of cells.
+func urllib3Words(preset string) []word {
+	return []word{
+		{"Retry_total_#", "Retry(total=#)", func(b *builder, a []string) error { return b.setAttempts(preset, a[0], retries) }},
+		{"Retry_#", "Retry(#)", func(b *builder, a []string) error { return b.setAttempts(preset, a[0], retries) }},
+		{"bf_#", "backoff_factor in seconds", func(b *builder, a []string) error { return setBackoffFactor(b, preset, a[0]) }},
+		{"bf_#_#", "backoff_factor in seconds, a decimal: bf_0_2 is 0.2", func(b *builder, a []string) error {
+			return setBackoffFactor(b, preset, a[0]+"."+a[1])
+		}},
+		statusWord(preset, "status_forcelist_#"),
+	}
+}
+
+func setBackoffFactor(b *builder, preset, seconds string) error {
 	factor, err := time.ParseDuration(seconds + "s")
 	if err != nil {
 		return fmt.Errorf("bf: %q is not a number of seconds", seconds)
 	}
-	return b.set("urllib3", "backoff", func(s *policy.Settings) { s.Backoff = &policy.Backoff{Initial: factor} })
+	return b.set(preset, "backoff", func(s *policy.Settings) { s.Backoff = &policy.Backoff{Initial: factor} })
 }

@@ -35,7 +35,7 @@ func Trial(name string, p preset.Play) (scenarios.Trial, error) {
 	}
 	switch {
 	case p.Trigger == policy.ReadTimeout:
-		s.Server.Processing = slow * p.ReadTimeout
+		s.Server.Processing = slow * max(p.ReadTimeout, preset.DefaultReadTimeout)
 	case p.Trigger == policy.NoFailure && p.Status == 200:
 	case p.Trigger == policy.NoFailure:
 		s.Server.Faults = []fault.Settings{{At: fault.BeforeGuard, Do: "status", Status: p.Status, RetryAfter: p.RetryAfter}}
@@ -60,7 +60,7 @@ func Trial(name string, p preset.Play) (scenarios.Trial, error) {
 		layer.Idle = &p.Idle
 	}
 	s.Hops = []scenarios.Hop{{
-		Name: "nginx", Kind: "nginx", Layers: []policy.Settings{layer},
+		Name: layer.Preset, Kind: "proxy", Layers: []policy.Settings{layer},
 		Timeouts: scenarios.Timeouts{Connect: preset.DefaultReadTimeout, Read: p.ReadTimeout},
 	}}
 	// The client in front is patient, unless it is to be the first who gives up.

@@ -116,6 +116,10 @@ func text(path string) *jsonschema.Schema {
 	if strings.HasSuffix(path, ".on[]") {
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{words(policy.TriggerWords()), status()}}
 	}
+	if strings.HasSuffix(path, ".jitter") {
+		share := &jsonschema.Schema{Type: "string", Pattern: `^[+-]?[0-9]+(\.[0-9]+)?%$`}
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{words(policy.Jitters), share}}
+	}
 	if strings.HasSuffix(path, ".statuses[]") {
 		return status()
 	}
