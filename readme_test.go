@@ -334,6 +334,7 @@ func keys() string {
 		also  string
 	}{
 		{"A file", file, ""},
+		{"`schedule`, each", reflect.TypeFor[scenarios.Intent](), "An operation that differs from the others. What it leaves out is as for all of them."},
 		{"`caller`", reflect.TypeFor[scenarios.Caller](), ""},
 		{"`hops`, each", reflect.TypeFor[scenarios.Hop](), ""},
 		{"`timeouts`, of the caller and of each hop", reflect.TypeFor[scenarios.Timeouts](), "Each is off when absent."},

@@ -216,7 +216,7 @@ func (b *bench) caller(c Config, h Habits) *Caller {
 func (b *bench) place(c Config, h Habits) lab.Outcome {
 	caller := b.caller(c, h)
 	defer caller.Close()
-	out := caller.Place(context.Background(), "op-1")
+	out := caller.Place(context.Background(), Intent{Operation: "op-1"})
 	out.DoneAt = out.DoneAt.Round(time.Millisecond)
 	return out
 }

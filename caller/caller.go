@@ -1,6 +1,7 @@
 package caller
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -95,22 +96,30 @@ type forwarded struct {
 	values []string
 }
 
-func (f forwarded) number() int               { return 1 }
-func (f forwarded) content(int) []byte        { return f.body }
-func (f forwarded) keys(string, int) []string { return f.values }
-func (f forwarded) keyed() bool               { return len(f.values) > 0 }
+func (f forwarded) number() int                { return 1 }
+func (f forwarded) content(string, int) []byte { return f.body }
+func (f forwarded) keys(string, int) []string  { return f.values }
+func (f forwarded) keyed() bool                { return len(f.values) > 0 }
 
 // Habits are how a caller makes its requests.
 type Habits struct {
 	Method      string
 	Body        policy.Body
-	Key         string // none, operation, attempt, content, appended or server
-	Changing    bool   // each send of an operation carries another amount
-	Signed      bool   // each send is signed anew, with the time of day in it
+	Key         string // none, operation, attempt, content, appended, server or the name of a layer
+	Content     string // same, changing, signed or the name of a layer: what carries something else
 	Leaks       []int  // the operations, from 1, whose answer is never closed
 	Amount      int64  // minor units
 	Concurrency int    // sends of one operation side by side; 0 is 1
 	Stagger     time.Duration
+}
+
+// Intent is one operation: what its user means to do once. What is zero is the caller's habit.
+type Intent struct {
+	Operation string
+	Amount    int64  // minor units
+	Item      string // a book when empty
+	Key       string // the idempotency key, word for word
+	Tenant    string // whose order it is
 }
 
 // Caller performs operations.
@@ -128,10 +137,11 @@ func New(c Config, h Habits, group *vtime.Group) *Caller {
 
 // Place performs one operation and returns how it ended for the caller: the best of its sends
 // side by side.
-func (c *Caller) Place(ctx context.Context, operation string) lab.Outcome {
+func (c *Caller) Place(ctx context.Context, intent Intent) lab.Outcome {
+	operation := intent.Operation
 	sends := &atomic.Int64{}
 	if c.habits.Concurrency <= 1 {
-		return c.side(ctx, operation, operation, sends)
+		return c.side(ctx, intent, operation, sends)
 	}
 	outcomes := make([]lab.Outcome, c.habits.Concurrency)
 	paths := make([]string, len(outcomes))
@@ -149,7 +159,7 @@ func (c *Caller) Place(ctx context.Context, operation string) lab.Outcome {
 				outcomes[i] = lab.Outcome{Operation: operation}
 				return
 			}
-			outcomes[i] = c.side(ctx, operation, path, sends)
+			outcomes[i] = c.side(ctx, intent, path, sends)
 		})
 	}
 	sides.Wait()
@@ -189,16 +199,16 @@ func best(outcomes []lab.Outcome) lab.Outcome {
 
 // side sends the order once through all layers and makes up the caller's mind. sends counts over
 // all sides of the operation.
-func (c *Caller) side(ctx context.Context, operation, path string, sends *atomic.Int64) lab.Outcome {
-	order := &order{habits: c.habits, seed: c.config.Seed, clock: c.config.Clock, operation: operation, path: path, sends: sends}
+func (c *Caller) side(ctx context.Context, intent Intent, path string, sends *atomic.Int64) lab.Outcome {
+	order := &order{habits: c.habits, intent: intent, seed: c.config.Seed, clock: c.config.Clock, path: path, sends: sends}
 	left := &atomic.Bool{}
-	trip := Trip{Operation: operation, Path: path, Body: c.habits.Body, payload: order, left: left}
-	out := lab.Outcome{Operation: operation}
+	trip := Trip{Operation: intent.Operation, Tenant: intent.Tenant, Path: path, Body: c.habits.Body, payload: order, left: left}
+	out := lab.Outcome{Operation: intent.Operation}
 	resp, err := c.roundTrip(ctx, trip, c.habits.Method)
 	var content []byte
 	switch {
 	case err != nil:
-	case c.leaks(operation):
+	case c.leaks(intent.Operation):
 		c.transport.leak(resp.Body)
 	default:
 		content, err = readAll(resp.Body)
@@ -223,7 +233,7 @@ func (c *Caller) side(ctx context.Context, operation, path string, sends *atomic
 			out.Order = reply.Order
 		}
 		c.config.Record(lab.Event{
-			Kind: lab.Told, Operation: operation, Send: resp.Request.Header.Get(lab.HeaderSend), Node: c.config.Node,
+			Kind: lab.Told, Operation: intent.Operation, Send: resp.Request.Header.Get(lab.HeaderSend), Node: c.config.Node,
 			Status: out.Status, Order: out.Order,
 		})
 	}
@@ -265,13 +275,13 @@ func words(f policy.Failure) string { return strings.ReplaceAll(string(f), "-", 
 
 // order is the payload of one side of an operation: what its sends carry.
 type order struct {
-	habits    Habits
-	seed      int64
-	clock     *vtime.Clock
-	operation string
-	path      string        // of the side
-	sends     *atomic.Int64 // of the operation
-	own       atomic.Int64  // of the side
+	habits Habits
+	intent Intent
+	seed   int64
+	clock  *vtime.Clock
+	path   string        // of the side
+	sends  *atomic.Int64 // of the operation
+	own    atomic.Int64  // of the side
 }
 
 func (o *order) number() int {
@@ -279,16 +289,22 @@ func (o *order) number() int {
 	return int(o.sends.Add(1))
 }
 
-func (o *order) content(n int) []byte {
-	amount := o.habits.Amount
-	if o.habits.Changing {
+// content returns the body or query of the n-th send.
+func (o *order) content(path string, n int) []byte {
+	amount, item := cmp.Or(o.intent.Amount, o.habits.Amount), cmp.Or(o.intent.Item, "book")
+	switch o.habits.Content {
+	case "", "same", "signed":
+	case "changing":
 		amount += int64(n-1) * 100
+	default:
+		_, try := triedBy(path, o.habits.Content)
+		amount += int64(try-1) * 100
 	}
 	if o.habits.Body == policy.NoBody {
-		return []byte(url.Values{"item": {"book"}, "amount_minor": {strconv.FormatInt(amount, 10)}}.Encode())
+		return []byte(url.Values{"item": {item}, "amount_minor": {strconv.FormatInt(amount, 10)}}.Encode())
 	}
-	request := lab.OrderRequest{Item: "book", Amount: amount}
-	if o.habits.Signed {
+	request := lab.OrderRequest{Item: item, Amount: amount}
+	if o.habits.Content == "signed" {
 		request.SignedAt = lab.Millis(o.clock.Now())
 	}
 	body, _ := json.Marshal(request)
@@ -297,13 +313,18 @@ func (o *order) content(n int) []byte {
 
 // keys returns the idempotency keys of the n-th send.
 func (o *order) keys(path string, n int) []string {
+	if o.intent.Key != "" {
+		return []string{o.intent.Key}
+	}
 	switch o.habits.Key {
+	case "", "none", "server":
+		return nil
 	case "operation":
-		return []string{o.key(o.operation)}
+		return []string{o.key(o.intent.Operation)}
 	case "attempt":
 		return []string{o.key(path)}
 	case "content":
-		return []string{o.key(string(o.content(n)))}
+		return []string{o.key(string(o.content(path, n)))}
 	case "appended":
 		// An interceptor that adds a header on every attempt, to a request that keeps them: the
 		// third carries three values.
@@ -313,11 +334,12 @@ func (o *order) keys(path string, n int) []string {
 		}
 		return keys
 	}
-	return nil
+	try, _ := triedBy(path, o.habits.Key)
+	return []string{o.key(try)}
 }
 
 func (o *order) keyed() bool {
-	return !slices.Contains([]string{"", "none", "server"}, o.habits.Key)
+	return o.intent.Key != "" || !slices.Contains([]string{"", "none", "server"}, o.habits.Key)
 }
 
 // key derives a key from what it stands for.

@@ -2,7 +2,9 @@ package caller
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -149,21 +151,21 @@ func TestBeliefs(t *testing.T) {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		key      string
-		changing bool
-		want     string // equal letters are equal keys
+		key     string
+		content string
+		want    string // equal letters are equal keys
 	}{
-		{"none", false, "- - - - | -"},
-		{"", false, "- - - - | -"},
-		{"server", false, "- - - - | -"},
-		{"operation", false, "a a a a | b"},
-		{"operation", true, "a a a a | b"},
-		{"attempt", false, "a b c d | e"},
-		{"content", false, "a a a a | a"},
-		{"content", true, "a b c d | a"},
-		{"appended", false, "a ab abc abcd | e"},
+		{"none", "same", "- - - - | -"},
+		{"", "same", "- - - - | -"},
+		{"server", "same", "- - - - | -"},
+		{"operation", "same", "a a a a | b"},
+		{"operation", "changing", "a a a a | b"},
+		{"attempt", "same", "a b c d | e"},
+		{"content", "same", "a a a a | a"},
+		{"content", "changing", "a b c d | a"},
+		{"appended", "same", "a ab abc abcd | e"},
 	} {
-		t.Run(fmt.Sprintf("%s, changing %v", tt.key, tt.changing), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s, content %s", tt.key, tt.content), func(t *testing.T) {
 			onBoth(t, func(t *testing.T, b *bench) {
 				b.script = func(x *exchange) {
 					if x.number < 4 || x.number == 5 {
@@ -172,10 +174,10 @@ func TestKeys(t *testing.T) {
 					}
 					ok(x)
 				}
-				caller := b.caller(Config{Layers: []policy.Layer{retry(4)}}, Habits{Key: tt.key, Changing: tt.changing})
+				caller := b.caller(Config{Layers: []policy.Layer{retry(4)}}, Habits{Key: tt.key, Content: tt.content})
 				defer caller.Close()
-				caller.Place(context.Background(), "op-1")
-				caller.Place(context.Background(), "op-2")
+				caller.Place(context.Background(), Intent{Operation: "op-1"})
+				caller.Place(context.Background(), Intent{Operation: "op-2"})
 				letters := map[string]string{}
 				var got []string
 				for _, x := range b.arrived()[:5] {
@@ -231,7 +233,7 @@ func TestAppendedSideBySide(t *testing.T) {
 func TestKeysOfOneSeed(t *testing.T) {
 	t.Parallel()
 	order := func(seed int64) *order {
-		return &order{habits: Habits{Key: "operation"}, seed: seed, operation: "op-1", path: "op-1", sends: &atomic.Int64{}}
+		return &order{habits: Habits{Key: "operation"}, seed: seed, intent: Intent{Operation: "op-1"}, path: "op-1", sends: &atomic.Int64{}}
 	}
 	one, again, two := order(1).keys("op-1", 1), order(1).keys("op-1", 1), order(2).keys("op-1", 1)
 	diff(t, "keys of one seed", one, again)
@@ -244,18 +246,18 @@ func TestKeysOfOneSeed(t *testing.T) {
 func TestContent(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		changing bool
-		body     policy.Body
-		want     []string
+		content string
+		body    policy.Body
+		want    []string
 	}{
-		{false, policy.Buffered, []string{`{"item":"book","amount_minor":5000}`, `{"item":"book","amount_minor":5000}`, `{"item":"book","amount_minor":5000}`}},
-		{true, policy.Buffered, []string{`{"item":"book","amount_minor":5000}`, `{"item":"book","amount_minor":5100}`, `{"item":"book","amount_minor":5200}`}},
-		{true, policy.NoBody, []string{"amount_minor=5000&item=book", "amount_minor=5100&item=book", "amount_minor=5200&item=book"}},
+		{"same", policy.Buffered, []string{`{"item":"book","amount_minor":5000}`, `{"item":"book","amount_minor":5000}`, `{"item":"book","amount_minor":5000}`}},
+		{"changing", policy.Buffered, []string{`{"item":"book","amount_minor":5000}`, `{"item":"book","amount_minor":5100}`, `{"item":"book","amount_minor":5200}`}},
+		{"changing", policy.NoBody, []string{"amount_minor=5000&item=book", "amount_minor=5100&item=book", "amount_minor=5200&item=book"}},
 	} {
-		t.Run(fmt.Sprintf("changing %v, %s", tt.changing, tt.body), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s, %s", tt.content, tt.body), func(t *testing.T) {
 			onBoth(t, func(t *testing.T, b *bench) {
 				b.script = func(x *exchange) { x.close() }
-				b.place(Config{Layers: []policy.Layer{retry(3)}}, Habits{Changing: tt.changing, Body: tt.body})
+				b.place(Config{Layers: []policy.Layer{retry(3)}}, Habits{Content: tt.content, Body: tt.body})
 				var got []string
 				for _, x := range b.arrived() {
 					got = append(got, x.body+x.request.URL.RawQuery)
@@ -264,6 +266,65 @@ func TestContent(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOfALayer has a user submit twice over a client that tries twice: what belongs to the tries of
+// the one stays the same over those of the other.
+func TestOfALayer(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		layer string
+		sides int
+		want  string // of the sends in the order of their paths: equal letters are equal keys
+	}{
+		{"user", 1, "a:5000 a:5000 b:5100 b:5100"},
+		{"client", 1, "a:5000 b:5100 c:5000 d:5100"},
+		{"user", 2, "a:5000 a:5000 b:5100 b:5100 c:5000 c:5000 d:5100 d:5100"},
+	} {
+		t.Run(fmt.Sprintf("%s, %d", tt.layer, tt.sides), func(t *testing.T) {
+			onBoth(t, func(t *testing.T, b *bench) {
+				b.script = func(x *exchange) { x.close() }
+				user, client := retry(2), retry(2)
+				user.Name, client.Name = "user", "client"
+				b.place(Config{Layers: []policy.Layer{user, client}}, Habits{Key: tt.layer, Content: tt.layer, Concurrency: tt.sides})
+				sent := map[string]*exchange{}
+				for _, x := range b.arrived() {
+					sent[x.request.Header.Get(lab.HeaderSend)] = x
+				}
+				letters := map[string]string{}
+				var got []string
+				for _, path := range slices.Sorted(maps.Keys(sent)) {
+					key := sent[path].request.Header.Get(lab.HeaderKey)
+					if letters[key] == "" {
+						letters[key] = string(rune('a' + len(letters)))
+					}
+					var order lab.OrderRequest
+					if err := json.Unmarshal([]byte(sent[path].body), &order); err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, fmt.Sprintf("%s:%d", letters[key], order.Amount))
+				}
+				diff(t, "keys and amounts", tt.want, strings.Join(got, " "))
+			})
+		})
+	}
+}
+
+// TestIntent is an operation that differs from the others: what it says goes before the habits.
+func TestIntent(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bench) {
+		b.script = func(x *exchange) { x.close() }
+		caller := b.caller(Config{Layers: []policy.Layer{retry(2)}}, Habits{Key: "attempt"})
+		defer caller.Close()
+		caller.Place(context.Background(), Intent{Operation: "op-1", Amount: 700, Item: "pen", Key: "1", Tenant: "a"})
+		for _, x := range b.arrived() {
+			diff(t, "body", `{"item":"pen","amount_minor":700}`, x.body)
+			diff(t, "key", "1", x.request.Header.Get(lab.HeaderKey))
+			diff(t, "tenant", "a", x.request.Header.Get(lab.HeaderTenant))
+		}
+		diff(t, "arrivals", 2, len(b.arrived()))
+	})
 }
 
 // TestSideBySide has one operation sent several times at once.
@@ -279,7 +340,7 @@ func TestSideBySide(t *testing.T) {
 		{"one", Habits{Concurrency: 1}, []time.Duration{0}, time.Second, 1},
 		{"absent", Habits{}, []time.Duration{0}, time.Second, 1},
 		{"three", Habits{Concurrency: 3}, []time.Duration{0, 0, 0}, time.Second, 1},
-		{"three, changing", Habits{Concurrency: 3, Changing: true}, []time.Duration{0, 0, 0}, time.Second, 3},
+		{"three, changing", Habits{Concurrency: 3, Content: "changing"}, []time.Duration{0, 0, 0}, time.Second, 3},
 		{"staggered", Habits{Concurrency: 3, Stagger: 2 * time.Second}, []time.Duration{0, 2 * time.Second, 4 * time.Second}, 5 * time.Second, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -354,7 +415,7 @@ func TestEndOfTheLab(t *testing.T) {
 				life, stop := context.WithCancel(context.Background())
 				b.clock.AfterFunc(3*time.Second, stop)
 				caller := b.caller(Config{Layers: []policy.Layer{plain(9, time.Minute)}}, habits)
-				caller.Place(life, "op-1")
+				caller.Place(life, Intent{Operation: "op-1"})
 				diff(t, "ended", 3*time.Second, b.clock.Now().Round(time.Millisecond))
 				for _, e := range b.journal() {
 					if strings.HasPrefix(e, "retry") || strings.HasPrefix(e, "timeout") {

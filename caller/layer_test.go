@@ -310,7 +310,7 @@ func TestInstances(t *testing.T) {
 				var got []string
 				for call := range 2 {
 					before := len(b.arrived())
-					caller.Place(context.Background(), fmt.Sprintf("op-%d", call+1))
+					caller.Place(context.Background(), Intent{Operation: fmt.Sprintf("op-%d", call+1)})
 					var seen []string
 					for _, x := range b.arrived()[before:] {
 						seen = append(seen, x.host)
@@ -332,7 +332,7 @@ func TestNoUpstream(t *testing.T) {
 			Targets: hosts[:2], Timeouts: Timeouts{Read: 2 * time.Second},
 			Layers: []policy.Layer{retry(3), layerOf(policy.Settings{Preset: "nginx"})},
 		}, Habits{Method: http.MethodGet})
-		out := caller.Place(context.Background(), "op-1")
+		out := caller.Place(context.Background(), Intent{Operation: "op-1"})
 		diff(t, "reason", "no live upstream", out.Reason)
 		diff(t, "belief", lab.Unknown, out.Belief) // the first round has left
 		diff(t, "events", []string{
@@ -341,7 +341,7 @@ func TestNoUpstream(t *testing.T) {
 			"4s retry retry.1 in 0s",
 			"4s failure retry.2/nginx.1: no-live-upstream", "4s stop retry.2: no-live-upstream is not retried",
 		}, b.timed())
-		out = caller.Place(context.Background(), "op-2")
+		out = caller.Place(context.Background(), Intent{Operation: "op-2"})
 		diff(t, "belief", lab.Failed, out.Belief) // and of this one nothing has
 		diff(t, "arrivals", 2, len(b.arrived()))
 	})

@@ -58,4 +58,4 @@ func location(resp *http.Response) *url.URL {
 // emptied is a payload without its content.
 type emptied struct{ payload }
 
-func (emptied) content(int) []byte { return nil }
+func (emptied) content(string, int) []byte { return nil }

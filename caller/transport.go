@@ -166,6 +166,9 @@ func (s *send) prepare(req *http.Request) (*http.Request, []string) {
 	req.URL.Scheme, req.URL.Host, req.Host = "http", s.target, s.target
 	req.Header.Set(lab.HeaderOperation, s.trip.Operation)
 	req.Header.Set(lab.HeaderSend, s.trip.Path)
+	if s.trip.Tenant != "" {
+		req.Header.Set(lab.HeaderTenant, s.trip.Tenant)
+	}
 	deadline := s.trip.Deadline
 	if left := remaining(s.ctx, s.transport.clock); s.transport.tells && left != 0 {
 		deadline = lab.FormatDeadline(left)
@@ -173,7 +176,7 @@ func (s *send) prepare(req *http.Request) (*http.Request, []string) {
 	if deadline != "" {
 		req.Header.Set(lab.HeaderDeadline, deadline)
 	}
-	content := s.trip.payload.content(s.number)
+	content := s.trip.payload.content(s.trip.Path, s.number)
 	if s.trip.spent && s.trip.Body != policy.NoBody {
 		content = nil
 	}

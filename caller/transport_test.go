@@ -484,7 +484,7 @@ func (b *bench) operations(caller *Caller, n int) []lab.Outcome {
 		b.group.Go(func() {
 			defer all.Done()
 			b.clock.Sleep(context.Background(), time.Duration(i)*time.Microsecond)
-			outcomes[i] = caller.Place(context.Background(), fmt.Sprintf("op-%d", i+1))
+			outcomes[i] = caller.Place(context.Background(), Intent{Operation: fmt.Sprintf("op-%d", i+1)})
 		})
 	}
 	all.Wait()
@@ -541,7 +541,7 @@ func TestPoolTokens(t *testing.T) {
 				b.script = tt.script
 				caller := b.caller(Config{Pool: 1, Targets: []string{tt.host}, Timeouts: timeouts, Layers: tt.layers}, Habits{})
 				for range 3 {
-					out := caller.Place(context.Background(), "op-1")
+					out := caller.Place(context.Background(), Intent{Operation: "op-1"})
 					if out.Reason == "acquire timeout" {
 						t.Error("no connection is left in the pool")
 					}
@@ -650,7 +650,7 @@ func TestGoneBefore(t *testing.T) {
 		ctx, leave := context.WithCancel(context.Background())
 		leave()
 		caller := b.caller(Config{Idle: 1}, Habits{})
-		out := caller.Place(ctx, "op-1")
+		out := caller.Place(ctx, Intent{Operation: "op-1"})
 		diff(t, "belief", lab.Failed, out.Belief)
 		diff(t, "events", []string{"send to i1", "failure: cancelled"}, b.journal())
 		diff(t, "idle connections left", 1, len(caller.transport.idle["i1"]))
@@ -731,7 +731,7 @@ func TestLimitsAreLifted(t *testing.T) {
 					c := b.config(c)
 					c.Network = watching{c.Network, &contexts}
 					caller := New(c, Habits{Method: http.MethodPost, Body: policy.Buffered, Amount: 1}, &b.group)
-					caller.Place(context.Background(), "op-1")
+					caller.Place(context.Background(), Intent{Operation: "op-1"})
 					if b.clock.Now() > time.Minute || len(contexts) == 0 {
 						t.Errorf("over after %s and %d sends", b.clock.Now(), len(contexts))
 					}

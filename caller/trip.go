@@ -8,6 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +22,7 @@ import (
 // where it may go.
 type Trip struct {
 	Operation string
+	Tenant    string   // whose request it is; empty where nobody asks
 	Path      string   // the path of tries so far: op-1/feign-retryer.2
 	Targets   []string // the hosts it may go to, in order; a layer that balances leaves one
 	Body      policy.Body
@@ -42,7 +46,7 @@ type Trip struct {
 // payload makes what a send carries: the body or query, and the idempotency keys.
 type payload interface {
 	number() int // of a new send, from 1
-	content(n int) []byte
+	content(path string, n int) []byte
 	keys(path string, n int) []string
 	keyed() bool // whether a send carries a key at all
 }
@@ -62,6 +66,18 @@ func TripOf(ctx context.Context) Trip {
 func (t Trip) step(layer string, n int) Trip {
 	t.Path = fmt.Sprintf("%s/%s.%d", t.Path, layer, n)
 	return t
+}
+
+// triedBy returns a path up to the try of a layer in it, and the number of that try.
+func triedBy(path, layer string) (string, int) {
+	steps := strings.Split(path, "/")
+	for i, step := range slices.Backward(steps) {
+		if number, ok := strings.CutPrefix(step, layer+"."); ok {
+			n, _ := strconv.Atoi(number)
+			return strings.Join(steps[:i+1], "/"), n
+		}
+	}
+	return path, 1
 }
 
 // Error is a try that ended without a whole answer.

@@ -56,6 +56,7 @@ func (c *checker) check() error {
 	p := &c.trial.Setup
 	c.defaults(p)
 	c.number("operations", p.Operations)
+	c.schedule(p)
 	c.number("concurrency", p.Concurrency)
 	if p.Operations*p.Concurrency > maxSides {
 		c.fail("concurrency", fmt.Sprintf("%d operations × %d sends side by side are more than %d", p.Operations, p.Concurrency, maxSides), "")
@@ -81,6 +82,8 @@ func (c *checker) check() error {
 	}
 	machines := c.machines(p)
 	c.layers("caller.layers", p.Caller.Layers, &c.trial.Layers)
+	c.word("caller.key", p.Caller.Key)
+	c.word("caller.content", p.Caller.Content)
 	for i := range p.Hops {
 		var resolved []policy.Layer
 		c.layers(fmt.Sprintf("hops[%d].layers", i), p.Hops[i].Layers, &resolved)
@@ -117,7 +120,7 @@ func (c *checker) machines(p *Setup) []string {
 
 func (c *checker) defaults(p *Setup) {
 	if p.Operations == 0 && c.root.get("operations") == nil {
-		p.Operations = 1
+		p.Operations = max(1, len(p.Schedule))
 	}
 	if p.Concurrency == 0 && c.root.get("concurrency") == nil {
 		p.Concurrency = 1
@@ -163,10 +166,33 @@ func (c *checker) defaults(p *Setup) {
 	}
 }
 
+// schedule checks the operations that are listed one by one.
+func (c *checker) schedule(p *Setup) {
+	if n := len(p.Schedule); n > 0 && n != p.Operations {
+		c.fail("operations", fmt.Sprintf("operations is %d, and schedule has %d", p.Operations, n), "leave operations out: the schedule says how many there are")
+	}
+	for i, o := range p.Schedule {
+		path := fmt.Sprintf("schedule[%d]", i)
+		if o.Amount < 0 {
+			c.fail(path+".amount", "an order's amount must be above 0", "")
+		}
+		c.header(path+".key", o.Key)
+		c.header(path+".tenant", o.Tenant)
+		if len(o.Item) > maxItem {
+			c.fail(path+".item", fmt.Sprintf("an item has at most %d bytes", maxItem), "")
+		}
+	}
+}
+
+// header checks a text that is sent as the value of a header.
+func (c *checker) header(path, value string) {
+	if len(value) > maxHeader || value != strings.TrimSpace(value) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
+		c.fail(path, fmt.Sprintf("%s cannot be sent as a header", quote(value)), fmt.Sprintf("printable ASCII, at most %d characters, no space at either end", maxHeader))
+	}
+}
+
 func (c *checker) caller(x *Caller) {
 	c.word("caller.method", x.Method)
-	c.word("caller.key", x.Key)
-	c.word("caller.content", x.Content)
 	c.word("caller.connection", x.Connection)
 	c.word("caller.redirects", x.Redirects)
 	c.word("caller.deadline", x.Deadline)

@@ -19,7 +19,8 @@ import (
 type Rule struct {
 	Path      string // items of a list are []: hops[].kind
 	Words     []string
-	Low, High int // of a number; of no meaning with words
+	Layers    bool // the name of one of the caller's layers will do too
+	Low, High int  // of a number; of no meaning with words
 }
 
 var methods = []string{"POST", "GET", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE"}
@@ -37,9 +38,9 @@ var Rules = []Rule{
 	{Path: "concurrency", Low: 1, High: maxConcurrency},
 	{Path: "caller.method", Words: methods},
 	{Path: "caller.body", Words: texts(policy.Bodies)},
-	{Path: "caller.content", Words: []string{"same", "changing", "signed"}},
+	{Path: "caller.content", Words: []string{"same", "changing", "signed"}, Layers: true},
 	{Path: "caller.redirects", Words: []string{"none", "follow"}},
-	{Path: "caller.key", Words: []string{"none", "operation", "attempt", "content", "appended", "server"}},
+	{Path: "caller.key", Words: []string{"none", "operation", "attempt", "content", "appended", "server"}, Layers: true},
 	{Path: "caller.connection", Words: []string{"fresh", "reused"}},
 	{Path: "caller.pool", Low: 0, High: 10_000},
 	{Path: "caller.idle", Low: 0, High: 100},
@@ -121,8 +122,16 @@ func presetNames() []string {
 
 // word checks a value that must be one of the words of its rule.
 func (c *checker) word(path, value string) {
-	if r, _ := RuleAt(path); !slices.Contains(r.Words, value) {
-		c.fail(path, fmt.Sprintf("%s cannot be %s", path, quote(value)), suggest(value, r.Words))
+	r, _ := RuleAt(path)
+	known := r.Words
+	if r.Layers {
+		known = slices.Clone(known)
+		for _, l := range c.trial.Layers {
+			known = append(known, l.Name)
+		}
+	}
+	if !slices.Contains(known, value) {
+		c.fail(path, fmt.Sprintf("%s cannot be %s", path, quote(value)), suggest(value, known))
 	}
 }
 

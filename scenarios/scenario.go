@@ -18,6 +18,7 @@ import (
 type Setup struct {
 	Operations  int           `yaml:"operations" doc:"how many intents, 1 to 10000"`
 	Interval    time.Duration `yaml:"interval" doc:"time from one operation to the next"`
+	Schedule    []Intent      `yaml:"schedule" doc:"operations that differ, one item each; takes the place of operations"`
 	Concurrency int           `yaml:"concurrency" doc:"sends of one operation side by side, each through all layers"`
 	Stagger     time.Duration `yaml:"stagger" doc:"time from one of them to the next"`
 	Amount      Money         `yaml:"amount" doc:"amount of each order, in major units"`
@@ -25,6 +26,15 @@ type Setup struct {
 	Hops        []Hop         `yaml:"hops" doc:"gateways and services between caller and server, in order"`
 	Server      Server        `yaml:"server" doc:"the order service"`
 	Premises    []Demand      `yaml:"premises" doc:"what must have taken place for a trial to count, beside the faults"`
+}
+
+// Intent is an operation that differs from the others. What it leaves out is as for all of them.
+type Intent struct {
+	At     *time.Duration `yaml:"at" doc:"when it starts; interval after the one before when absent"`
+	Amount Money          `yaml:"amount" doc:"amount of its order, in major units"`
+	Key    string         `yaml:"key" doc:"the idempotency key that each of its sends carries, word for word"`
+	Tenant string         `yaml:"tenant" doc:"whose order it is, sent in the header X-Tenant"`
+	Item   string         `yaml:"item" doc:"what is ordered (a book when absent)"`
 }
 
 // Timeouts are the separate limits of a sender; zero is none.
@@ -41,10 +51,10 @@ type Caller struct {
 	Name       string            `yaml:"name" doc:"what the caller is called in reports"`
 	Method     string            `yaml:"method" doc:"HTTP method of the order: POST, GET, PUT, DELETE, PATCH, HEAD, OPTIONS or TRACE"`
 	Body       policy.Body       `yaml:"body" doc:"how the body is sent: none, buffered, fixed or chunked (streamed)"`
-	Content    string            `yaml:"content" doc:"what later sends of an operation carry: same, changing (another amount each) or signed (the same order, with a time of its own in the body)"`
+	Content    string            `yaml:"content" doc:"what later sends of an operation carry: same, changing (another amount each), signed (the same order, with a time of its own in the body), or the name of a layer (another amount on each of its tries: somebody changes the order and submits again)"`
 	Timeouts   Timeouts          `yaml:"timeouts" doc:"limits of each send"`
 	Layers     []policy.Settings `yaml:"layers" doc:"retry layers, outermost first"`
-	Key        string            `yaml:"key" doc:"idempotency key: none, operation, attempt, content, appended (an interceptor adds one on each send) or server (the service makes its own)"`
+	Key        string            `yaml:"key" doc:"idempotency key: none, operation, attempt, content, appended (an interceptor adds one on each send), server (the service makes its own), or the name of a layer (a new one on each of its tries)"`
 	Pool       int               `yaml:"pool" doc:"connections that may be open at once; no limit when absent"`
 	Connection string            `yaml:"connection" doc:"fresh (one for each send) or reused (the first sends find idle connections that served a request before)"`
 	Idle       int               `yaml:"idle" doc:"reused: how many idle connections there are at the start"`

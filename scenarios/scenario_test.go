@@ -309,7 +309,7 @@ func TestPlanIsPure(t *testing.T) {
 				t.Fatal(err)
 			}
 			first := plan(t, s)
-			plan(t, s, "caller.layers=[]", "server.guard=none", "server.faults=[]", "server.processing=7s")
+			plan(t, s, "caller.layers=[]", "caller.key=none", "caller.content=same", "server.guard=none", "server.faults=[]", "server.processing=7s")
 			for _, trial := range first {
 				scribble(reflect.ValueOf(&trial.Setup).Elem())
 			}

@@ -201,6 +201,7 @@ type handling struct {
 	body   []byte
 	order  lab.OrderRequest
 	key    string
+	tenant string          // whose order it is; empty where nobody says
 	pass   guard.Pass      // its Tx is the order's transaction while that is open
 	work   context.Context // ends when the work must be given up
 	until  time.Duration   // scenario time at which the client's deadline is over; 0 for none
@@ -297,6 +298,7 @@ func (h *handling) receive() error {
 		return errors.New("an order needs an item and an amount_minor above 0")
 	}
 	h.key = h.findKey()
+	h.tenant = h.r.Header.Get(lab.HeaderTenant)
 	if len(h.key) > maxKey {
 		return fmt.Errorf("an Idempotency-Key has at most %d bytes", maxKey)
 	}

@@ -117,7 +117,8 @@ func (p *passage) forward(content []byte) (*http.Response, error) {
 		return nil, err
 	}
 	trip := caller.Trip{
-		Operation: p.r.Header.Get(lab.HeaderOperation), Path: p.r.Header.Get(lab.HeaderSend), Body: policy.Buffered,
+		Operation: p.r.Header.Get(lab.HeaderOperation), Tenant: p.r.Header.Get(lab.HeaderTenant),
+		Path: p.r.Header.Get(lab.HeaderSend), Body: policy.Buffered,
 	}
 	if left, bounded := p.left(); bounded {
 		if left <= *p.spec.MinRemaining {

@@ -114,8 +114,8 @@ func (r *rig) build(*lab.Observation) (err error) {
 	sender.Pool, sender.Idle = from.Pool, max(from.Idle, sender.Idle)
 	sender.Follow = from.Redirects == "follow"
 	r.caller = caller.New(sender, caller.Habits{
-		Method: from.Method, Body: from.Body, Key: from.Key, Changing: from.Content == "changing",
-		Signed: from.Content == "signed", Leaks: from.Leak,
+		Method: from.Method, Body: from.Body, Key: from.Key, Content: from.Content,
+		Leaks:  from.Leak,
 		Amount: int64(setup.Amount), Concurrency: setup.Concurrency, Stagger: setup.Stagger,
 	}, r.group)
 	return r.warm(r.caller.Chain)
@@ -267,12 +267,13 @@ func (r *rig) operate(obs *lab.Observation) error {
 		operations.Add(1)
 		r.group.Go(func() {
 			defer operations.Done()
-			start := time.Duration(i)*setup.Interval + offsets[i]
-			if clock.Sleep(r.life, start) != nil {
+			intent, start := planned(setup, i)
+			if clock.Sleep(r.life, start+offsets[i]) != nil {
 				return
 			}
 			r.journal.record(lab.Event{Kind: lab.Start, Operation: name, Node: setup.Caller.Name})
-			out := r.caller.Place(r.life, name)
+			intent.Operation = name
+			out := r.caller.Place(r.life, intent)
 			if r.life.Err() != nil {
 				return // ended by the lab, not by the operation: it has no outcome
 			}
@@ -283,6 +284,19 @@ func (r *rig) operate(obs *lab.Observation) error {
 	}
 	operations.Wait()
 	return ground(errors.Join(counts...))
+}
+
+// planned is what the operation at position i, from 0, asks for, and when it starts.
+func planned(setup scenarios.Setup, i int) (caller.Intent, time.Duration) {
+	start := time.Duration(i) * setup.Interval
+	if i >= len(setup.Schedule) {
+		return caller.Intent{}, start
+	}
+	o := setup.Schedule[i]
+	if o.At != nil {
+		start = *o.At
+	}
+	return caller.Intent{Amount: int64(o.Amount), Item: o.Item, Key: o.Key, Tenant: o.Tenant}, start
 }
 
 // settle waits until no connection can bring anything more. The pauses double: on the virtual

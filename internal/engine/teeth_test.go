@@ -117,6 +117,15 @@ func sabotages(t scenarios.Trial) []sabotage {
 	if t.Setup.Caller.Key != "none" {
 		add("without the key", true, func(c *scenarios.Trial) { c.Setup.Caller.Key = "none" })
 	}
+	if t.Setup.Caller.Pool > 0 {
+		add("without the pool", true, func(c *scenarios.Trial) { c.Setup.Caller.Pool = 0 })
+	}
+	if t.Setup.Caller.Leak != nil {
+		add("without the leak", true, func(c *scenarios.Trial) { c.Setup.Caller.Leak = nil })
+	}
+	if t.Setup.Caller.Redirects == "follow" {
+		add("without following redirects", true, func(c *scenarios.Trial) { c.Setup.Caller.Redirects = "none" })
+	}
 	for i, f := range t.Setup.Server.Faults {
 		add("without the fault "+f.Name(), true, func(c *scenarios.Trial) { c.Setup.Server.Faults = slices.Delete(c.Setup.Server.Faults, i, i+1) })
 	}

@@ -6,6 +6,7 @@ const (
 	HeaderOperation = "Retrylab-Operation" // the intent a request belongs to
 	HeaderSend      = "Retrylab-Send"      // the path of tries that sent it
 	HeaderKey       = "Idempotency-Key"
+	HeaderTenant    = "X-Tenant"            // whose order it is, where the service has several customers
 	HeaderReplayed  = "Idempotent-Replayed" // "true" on an answer that was stored before
 	HeaderDeadline  = "Retrylab-Deadline"   // what is left of the time for a request: see [FormatDeadline]
 

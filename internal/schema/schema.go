@@ -111,6 +111,9 @@ func value(t reflect.Type, path string) *jsonschema.Schema {
 // text is the schema of a word or a line of text. A word may look like a number: a status.
 func text(path string) *jsonschema.Schema {
 	if r, ok := scenarios.RuleAt(path); ok {
+		if r.Layers {
+			return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{words(r.Words), named()}}
+		}
 		return words(r.Words)
 	}
 	if strings.HasSuffix(path, ".on[]") {
@@ -124,9 +127,14 @@ func text(path string) *jsonschema.Schema {
 		return status()
 	}
 	if path == "name" || strings.HasSuffix(path, ".name") && !strings.HasPrefix(path, "variants[]") {
-		return &jsonschema.Schema{Type: "string", Pattern: "^[a-z0-9]+(-[a-z0-9]+)*$"}
+		return named()
 	}
 	return &jsonschema.Schema{Extras: map[string]any{"type": []string{"string", "number"}}}
+}
+
+// named is the name of a scenario, a machine or a layer.
+func named() *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "string", Pattern: "^[a-z0-9]+(-[a-z0-9]+)*$"}
 }
 
 // status is a status that can be retried, as a number or in quotes.
