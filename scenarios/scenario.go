@@ -74,7 +74,7 @@ type Server struct {
 	OnClientGone     string           `yaml:"on-client-gone" doc:"finish (the default) or cancel"`
 	Workers          int              `yaml:"workers" doc:"requests that each replica works on at once, first come first served; no limit when absent"`
 	Queue            *int             `yaml:"queue" doc:"workers: how many more may wait, the rest is told 503 at once; any number when absent"`
-	Shed             string           `yaml:"shed" doc:"workers: which of those that wait are told 503 when their turn comes: none (the default), expired (whose deadline is over) or late (which cannot be done before it either)"`
+	Shed             string           `yaml:"shed" doc:"workers: which of those that wait are told 503 when their turn comes: none (the default), expired (whose deadline is over) or late (which cannot be done 10ms before it either)"`
 	Deadline         string           `yaml:"deadline" doc:"what it does with a deadline that comes with a request: ignore (the default) or honour (gives up when it is over, unless the order is committed)"`
 	Processes        bool             `yaml:"processes" doc:"on the wall clock each replica is a process of its own, which a crash really kills; the virtual clock plays the same within one"`
 

@@ -30,8 +30,8 @@ func (h *handling) limit() (release func()) {
 	return release
 }
 
-// expire ends a request whose deadline is over: nothing of it is kept. The client has most likely
-// given up by now; the answer is for a gateway in between.
+// expire ends a request whose deadline is over: nothing of it is kept. It answers without a look at
+// who is still there: whoever has set the deadline leaves in the same moment.
 func (h *handling) expire() {
 	h.record(lab.Event{Kind: lab.Timeout, Detail: lab.StageDeadline})
 	a := problem(http.StatusGatewayTimeout, lab.ProblemDeadline, errDeadline.Error())
@@ -39,5 +39,6 @@ func (h *handling) expire() {
 		h.fail(err)
 		return
 	}
-	h.answer(a)
+	h.head(a, "")
+	h.w.Write(a.Body)
 }

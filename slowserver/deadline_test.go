@@ -77,13 +77,13 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestDeadlineOfAClientThatLeft finds nobody there to be told.
+// TestDeadlineOfAClientThatLeft answers as if somebody were there: it has not looked.
 func TestDeadlineOfAClientThatLeft(t *testing.T) {
 	t.Parallel()
 	b := play(t, slowserver.Config{Processing: work, HonourDeadline: true}, func(b *bench) {
 		b.send(order("send-1", "").within("5S").leaving(4 * time.Second))
 	})
-	diff(t, "journal", "arrival, work, timeout deadline, client-gone 504", b.journal("send-1"))
-	diff(t, "noticed", 5*time.Second, b.when("send-1", lab.ClientGone))
+	diff(t, "journal", "arrival, work, timeout deadline, answer 504", b.journal("send-1"))
+	diff(t, "at", 5*time.Second, b.when("send-1", lab.Answer))
 	diff(t, "orders", 0, len(b.effects))
 }

@@ -22,6 +22,10 @@ const (
 	queueFull  = "full"
 )
 
+// spare is what a server wants to have left of a deadline when its work is done: the answer takes
+// its time on the way.
+const spare = 10 * time.Millisecond
+
 // queue hands the workers of one replica out, first come first served.
 type queue struct {
 	pool    capacity.Pool
@@ -101,7 +105,7 @@ func (q *queue) drops(t *ticket) error {
 		return nil
 	case now >= t.until:
 		return busyError(capacity.ShedExpired)
-	case shed == capacity.ShedLate && now+q.typical > t.until:
+	case shed == capacity.ShedLate && now+q.typical+spare > t.until:
 		return busyError(capacity.ShedLate)
 	}
 	return nil

@@ -231,7 +231,10 @@ func (p *passage) refuse(err error) {
 			status = p.spec.TimeoutStatus
 		}
 	}
-	if !p.gone(status) {
+	// Whoever has set a deadline leaves when it is over, in the same moment: a look at who is still
+	// there would find one or the other.
+	left, bounded := p.left()
+	if over := bounded && left <= 0; over || !p.gone(status) {
 		p.problem(status, kind, err.Error())
 	}
 }

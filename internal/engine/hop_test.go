@@ -68,11 +68,11 @@ func TestHop(t *testing.T) {
 		}},
 		{"a deadline in the work after", deadline + " hops[0].work-after=9s", []string{
 			"0.000 arrival shop", "0.000 send shop", "0.000 arrival order-1", "1.000 answer order-1 201", "5.000 timeout caller total",
-			"5.000 timeout shop deadline", "5.000 client-gone shop 504", "unknown total timeout 1",
+			"5.000 timeout shop deadline", "5.000 answer shop 504", "unknown total timeout 1",
 		}},
 		{"a limit of the hop's own passed on", "hops[0].deadline=pass hops[0].timeouts.attempt=500ms server.deadline=honour", []string{
 			"0.000 arrival shop", "0.000 send shop", "0.000 arrival order-1", "0.500 timeout shop attempt", "0.500 answer shop 504",
-			"0.500 timeout order-1 deadline", "0.500 client-gone order-1 504", "unknown 504 0",
+			"0.500 timeout order-1 deadline", "0.500 answer order-1 504", "unknown 504 0",
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -74,7 +74,7 @@ type Pool struct {
 const (
 	ShedNone    = "none"
 	ShedExpired = "expired" // whose deadline is over
-	ShedLate    = "late"    // which cannot be done before its deadline either
+	ShedLate    = "late"    // which cannot be done before its deadline either, with a little to spare
 )
 
 // Sheds lists them.
