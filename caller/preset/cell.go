@@ -205,6 +205,7 @@ func triggerWords() []word {
 	}
 	return []word{
 		trigger("acquire_timeout", "no connection becomes free in the pool", policy.AcquireTimeout),
+		trigger("unknown_host", "the name has no address", policy.UnknownHost),
 		trigger("refused", "the connection is refused", policy.Refused),
 		trigger("connect_timeout", "no connection in time", policy.ConnectTimeout),
 		trigger("eof", "the server reads the request and closes", policy.EOF),

@@ -75,6 +75,7 @@ func Trial(name string, p preset.Play) (scenarios.Trial, error) {
 var faults = map[policy.Failure]fault.Settings{
 	policy.EOF:            {At: fault.BeforeGuard, Do: "close"},
 	policy.Reset:          {At: fault.BeforeGuard, Do: "reset"},
+	policy.UnknownHost:    {At: fault.AtConnect, Do: "unknown-host"},
 	policy.Refused:        {At: fault.AtConnect, Do: "refuse"},
 	policy.ConnectTimeout: {At: fault.AtConnect, Do: "blackhole"},
 }
