@@ -62,7 +62,7 @@ type Settings struct {
 	MaxFails      *int           `yaml:"max-fails" doc:"nginx: failures within fail-timeout that take a server out; 0 is never"`
 	FailTimeout   *time.Duration `yaml:"fail-timeout" doc:"nginx: the time in which max-fails are counted, and for which the server is then out"`
 
-	Redispatch *int `yaml:"redispatch" doc:"HAProxy: the retry that goes to another server: 1 is every one (round robin without persistence), -1 only the last (a cookie or a hash), 0 none"`
+	Redispatch *int `yaml:"redispatch" doc:"HAProxy: the retry that goes to another server: 1 is every one (round robin without persistence), as many as there are retries is the last alone (a cookie or a hash), 0 none"`
 
 	Mode string `yaml:"mode" doc:"botocore: retry mode legacy or standard"`
 

@@ -68,7 +68,7 @@ func harmless(r, cure *lab.Result) string {
 		text, other = orders, strconv.Itoa(cure.Counts.Effects)
 	case cure.Counts.Late < c.Late:
 		text, other = orders+", after its caller was done", strconv.Itoa(cure.Counts.Late)
-	case cure.CallerDoneMs < r.CallerDoneMs && (c.Arrivals <= c.Wanted || cure.Counts.Arrivals == c.Arrivals):
+	case 10*cure.CallerDoneMs <= 9*r.CallerDoneMs && cure != r && (c.Arrivals <= c.Wanted || cure.Counts.Arrivals == c.Arrivals):
 		text, other = fmt.Sprintf("%s of waiting in %q", waited(r), r.Configuration), waited(cure)
 	case c.Arrivals > c.Wanted:
 		text = fmt.Sprintf("%s arrived for %s in %q", plural(c.Arrivals, "request"), plural(c.Wanted, "intent"), r.Configuration)
