@@ -32,6 +32,7 @@ type Config struct {
 	Pool     int            // connections that may be open at once; 0 for no limit
 	Idle     int            // connections that have served a request when the first send starts
 	Follow   bool           // follows redirects
+	Asked    []string       // the hosts that are asked what became of an order
 	// PassDeadline sends what is left of the limits on a send along with it.
 	PassDeadline bool
 }
@@ -111,6 +112,7 @@ type Habits struct {
 	Amount      int64  // minor units
 	Concurrency int    // sends of one operation side by side; 0 is 1
 	Stagger     time.Duration
+	Ask         *Ask // nil for a caller that does not ask
 }
 
 // Intent is one operation: what its user means to do once. What is zero is the caller's habit.
@@ -127,12 +129,15 @@ type Caller struct {
 	*Chain
 	habits Habits
 	group  *vtime.Group
+	asking *transport
 }
 
 // New returns a caller that performs operations through a chain of layers. The goroutines of an
 // operation's sends side by side run in group.
 func New(c Config, h Habits, group *vtime.Group) *Caller {
-	return &Caller{Chain: NewChain(c), habits: h, group: group}
+	questions := c
+	questions.Record, questions.Pool = asQuestions(c.Record), 0
+	return &Caller{Chain: NewChain(c), habits: h, group: group, asking: newTransport(questions)}
 }
 
 // Place performs one operation and returns how it ended for the caller: the best of its sends
@@ -200,15 +205,24 @@ func best(outcomes []lab.Outcome) lab.Outcome {
 // side sends the order once through all layers and makes up the caller's mind. sends counts over
 // all sides of the operation.
 func (c *Caller) side(ctx context.Context, intent Intent, path string, sends *atomic.Int64) lab.Outcome {
-	order := &order{habits: c.habits, intent: intent, seed: c.config.Seed, clock: c.config.Clock, path: path, sends: sends}
-	left := &atomic.Bool{}
-	trip := Trip{Operation: intent.Operation, Tenant: intent.Tenant, Path: path, Body: c.habits.Body, payload: order, left: left}
-	out := lab.Outcome{Operation: intent.Operation}
+	o := &order{habits: c.habits, intent: intent, seed: c.config.Seed, clock: c.config.Clock, path: path, sends: sends}
+	out := c.send(ctx, o)
+	if out.Belief == lab.Unknown && c.habits.Ask != nil {
+		return c.pursue(ctx, o, out)
+	}
+	return out
+}
+
+// send sends an order once through all layers.
+func (c *Caller) send(ctx context.Context, o *order) lab.Outcome {
+	o.left = &atomic.Bool{}
+	trip := Trip{Operation: o.intent.Operation, Tenant: o.intent.Tenant, Path: o.path, Body: c.habits.Body, payload: o, left: o.left}
+	out := lab.Outcome{Operation: o.intent.Operation}
 	resp, err := c.roundTrip(ctx, trip, c.habits.Method)
 	var content []byte
 	switch {
 	case err != nil:
-	case c.leaks(intent.Operation):
+	case c.leaks(o.intent.Operation):
 		c.transport.leak(resp.Body)
 	default:
 		content, err = readAll(resp.Body)
@@ -220,7 +234,7 @@ func (c *Caller) side(ctx context.Context, intent Intent, path string, sends *at
 		if e.Status != 0 {
 			out.Status, out.Reason = e.Status, fmt.Sprintf("%d %s", e.Status, words(e.Failure))
 		}
-		if !left.Load() {
+		if !o.left.Load() {
 			out.Belief = lab.Failed
 		}
 		return out
@@ -233,7 +247,7 @@ func (c *Caller) side(ctx context.Context, intent Intent, path string, sends *at
 			out.Order = reply.Order
 		}
 		c.config.Record(lab.Event{
-			Kind: lab.Told, Operation: intent.Operation, Send: resp.Request.Header.Get(lab.HeaderSend), Node: c.config.Node,
+			Kind: lab.Told, Operation: o.intent.Operation, Send: resp.Request.Header.Get(lab.HeaderSend), Node: c.config.Node,
 			Status: out.Status, Order: out.Order,
 		})
 	}
@@ -282,6 +296,15 @@ type order struct {
 	path   string        // of the side
 	sends  *atomic.Int64 // of the operation
 	own    atomic.Int64  // of the side
+	salt   string        // makes its keys other ones
+	left   *atomic.Bool  // something of it may have left the host
+	last   atomic.Value  // the key that was sent last, a string
+}
+
+// lastKey is the key that was sent last, "" where there was none.
+func (o *order) lastKey() string {
+	key, _ := o.last.Load().(string)
+	return key
 }
 
 func (o *order) number() int {
@@ -313,8 +336,16 @@ func (o *order) content(path string, n int) []byte {
 
 // keys returns the idempotency keys of the n-th send.
 func (o *order) keys(path string, n int) []string {
+	keys := o.makeKeys(path, n)
+	if len(keys) > 0 {
+		o.last.Store(keys[0])
+	}
+	return keys
+}
+
+func (o *order) makeKeys(path string, n int) []string {
 	if o.intent.Key != "" {
-		return []string{o.intent.Key}
+		return []string{o.intent.Key + o.salt}
 	}
 	switch o.habits.Key {
 	case "", "none", "server":
@@ -344,5 +375,5 @@ func (o *order) keyed() bool {
 
 // key derives a key from what it stands for.
 func (o *order) key(of string) string {
-	return fmt.Sprintf("%012x", uint64(lab.Draw(o.seed, "key", of)*(1<<48)))
+	return fmt.Sprintf("%012x", uint64(lab.Draw(o.seed, "key", of+o.salt)*(1<<48)))
 }

@@ -126,7 +126,7 @@ func (a *app) checklists(tags []string, wide int) {
 // chain is the configuration that the file begins with, machine by machine.
 func chain(t scenarios.Trial) string {
 	p, nothing := t.Setup, unsaid()
-	parts := []string{machine(p.Caller.Name, traffic(p), p.Caller.Method, layers(t.Layers, p.Caller.Layers), limits(p.Caller.Timeouts), keyed(p.Caller.Key))}
+	parts := []string{machine(p.Caller.Name, traffic(p), p.Caller.Method, layers(t.Layers, p.Caller.Layers), limits(p.Caller.Timeouts), keyed(p.Caller.Key), asking(p.Caller.Ask))}
 	for i, h := range p.Hops {
 		strip := ""
 		if h.StripKey {
@@ -156,7 +156,11 @@ func chain(t scenarios.Trial) string {
 	}
 	parts = append(parts, machine(name, slices.Concat([]string{"works " + p.Server.Processing.String(), guard, strings.Join(faults, ", "), strings.Join(ledgers, ", ")},
 		written(p.Server, nothing, "name", "processing", "replicas", "guard", "faults", "ledgers"))...))
-	return strings.Join(parts, " → ")
+	text := strings.Join(parts, " → ")
+	if after := p.Reconcile.After; after > 0 {
+		text += fmt.Sprintf("; what is left open is reconciled after %s", after)
+	}
+	return text
 }
 
 func machine(name string, facts ...string) string {
@@ -240,6 +244,14 @@ func limits(t scenarios.Timeouts) string {
 		}
 	}
 	return strings.Join(out, ", ")
+}
+
+// asking says how the caller asks after an order whose outcome it does not know.
+func asking(a *scenarios.Ask) string {
+	if a == nil {
+		return ""
+	}
+	return "asks " + strings.Join(written(*a, scenarios.Ask{NotFound: "ask-again", Failed: "report", Key: "same"}), ", ")
 }
 
 func keyed(key string) string {

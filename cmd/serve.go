@@ -56,6 +56,8 @@ func (a *app) serveCommand() *cobra.Command {
 			"one it is the server of that scenario's configuration, the first without an ID.\n\n" +
 			"  POST /orders        places an order; an Idempotency-Key names the intent\n" +
 			"  GET  /results/KEY   what became of a key: processing, done or failed\n" +
+			"  GET  /references/NUMBER\n" +
+			"                      how many orders there are with a business number\n" +
 			"  GET  /stats         arrivals, requests at work, orders by SQL, keys with several\n" +
 			"  POST /release       ends the slow work of every request at once\n" +
 			"  GET  /healthz       whether it is there\n\n" +

@@ -51,6 +51,7 @@ func (p *page) cells(b *block) []field {
 	name := field{column: column{head: "CONFIGURATION"}, soft: 16}
 	sent := field{column: column{head: "SENT", right: true}, drop: 3}
 	arrived := field{column: column{head: "ARRIVED", right: true}}
+	asked := field{column: column{head: "ASKED", right: true}}
 	orders := field{column: column{head: "ORDERS", right: true}}
 	atEnd := field{column: column{head: headAtEnd, right: true}, drop: 2}
 	ampl := field{column: column{head: "AMPL.", right: true}, drop: 1}
@@ -61,7 +62,7 @@ func (p *page) cells(b *block) []field {
 	for _, r := range b.results {
 		name.add(b.name(p.setting, r))
 		if r.Uncounted {
-			for _, f := range []*field{&sent, &arrived, &orders, &atEnd, &ampl, &amount, &answers, &belief} {
+			for _, f := range []*field{&sent, &arrived, &asked, &orders, &atEnd, &ampl, &amount, &answers, &belief} {
 				f.add("-")
 			}
 			verdict.add(p.verdict(r))
@@ -70,15 +71,20 @@ func (p *page) cells(b *block) []field {
 		s, a := p.chain(r)
 		sent.add(s)
 		arrived.add(a)
+		asked.add(strconv.Itoa(r.Counts.Lookups))
 		orders.add(strconv.Itoa(r.Counts.Effects))
 		atEnd.add(strconv.Itoa(r.Counts.EffectsWhenCallerDone))
 		ampl.add(strconv.FormatFloat(r.Amplification, 'f', 1, 64) + p.cross)
 		amount.add(p.money(b.info.Currency, r.Counts.Amount))
 		answers.add(p.answers(r))
-		belief.add(beliefText(r))
+		belief.add(p.belief(r))
 		verdict.add(p.verdict(r))
 	}
-	fields := []field{name, sent, arrived, orders}
+	fields := []field{name, sent, arrived}
+	if slices.ContainsFunc(b.results, func(r *lab.Result) bool { return r.Counts.Lookups > 0 }) {
+		fields = append(fields, asked)
+	}
+	fields = append(fields, orders)
 	fields = append(fields, p.ledgers(b.results)...)
 	fields = append(fields, atEnd, ampl)
 	if b.info.Currency != "" {
@@ -155,16 +161,25 @@ func (p *page) chain(r *lab.Result) (sent, arrived string) {
 	return strconv.Itoa(r.Counts.Sends) + sent, arrived + strconv.Itoa(r.Counts.Arrivals)
 }
 
-// beliefText writes what the callers ended with.
-func beliefText(r *lab.Result) string {
+// belief writes what the callers ended with, and before it what they were done with where a job has
+// settled some of it since.
+func (p *page) belief(r *lab.Result) string {
+	final := beliefText(r.Counts, r.Beliefs)
+	if r.BeliefsWhenCallerDone == nil {
+		return final
+	}
+	return beliefText(r.Counts, *r.BeliefsWhenCallerDone) + " " + p.arrow + " " + final
+}
+
+func beliefText(c lab.Counts, beliefs lab.Beliefs) string {
 	var parts []string
 	for _, b := range []struct {
 		n      int
 		belief lab.Belief
-	}{{r.Beliefs.OK, lab.OK}, {r.Beliefs.Failed, lab.Failed}, {r.Beliefs.Unknown, lab.Unknown}} {
+	}{{beliefs.OK, lab.OK}, {beliefs.Failed, lab.Failed}, {beliefs.Unknown, lab.Unknown}} {
 		switch {
 		case b.n == 0:
-		case b.n == 1 && r.Counts.Operations <= 1:
+		case b.n == 1 && c.Operations <= 1:
 			return string(b.belief)
 		default:
 			parts = append(parts, strconv.Itoa(b.n)+" "+string(b.belief))

@@ -123,7 +123,7 @@ func tell(r *lab.Result) *story {
 	for _, e := range r.Events {
 		at = max(at, round(lab.Millis(e.At), grain))
 		switch e.Kind {
-		case lab.Start, lab.Done:
+		case lab.Start, lab.Done, lab.Reconciled:
 			t.operation(e, at)
 		case lab.Send, lab.Reply, lab.Told, lab.Timeout, lab.Failure:
 			t.sender(e, at)
@@ -146,6 +146,8 @@ func (t *teller) operation(e lab.Event, at int64) {
 		t.ops = append(t.ops, o)
 	case e.Kind == lab.Done && o != nil:
 		o.done, o.belief, o.finished = at, e.Detail, true
+	case e.Kind == lab.Reconciled && o != nil:
+		o.belief += ", reconciled: " + e.Detail
 	}
 }
 

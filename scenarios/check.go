@@ -158,6 +158,9 @@ func (c *checker) defaults(p *Setup) {
 	def(&p.Server.Shed, capacity.ShedNone)
 	def(&p.Server.RowsOrder, "fixed")
 	def(&p.Server.OnUnknownCommit, "fail")
+	if a := p.Caller.Ask; a != nil {
+		askDefaults(a, p.Caller.Key)
+	}
 	for i := range p.Server.Ledgers {
 		p.Server.Ledgers[i].Default()
 	}
@@ -192,6 +195,9 @@ func (c *checker) header(path, value string) {
 }
 
 func (c *checker) caller(x *Caller) {
+	if x.Ask != nil {
+		c.ask(*x.Ask, x.Key)
+	}
 	c.word("caller.method", x.Method)
 	c.word("caller.connection", x.Connection)
 	c.word("caller.redirects", x.Redirects)
@@ -536,6 +542,9 @@ func (c *checker) expect(machines []string) {
 	path := c.prefix + "expect."
 	if e.Belief != "" {
 		c.word(path+"belief", e.Belief)
+	}
+	if e.BeliefWhenCallerDone != "" {
+		c.word(path+"belief-when-caller-done", e.BeliefWhenCallerDone)
 	}
 	for _, counts := range []struct {
 		key string

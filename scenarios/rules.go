@@ -29,6 +29,8 @@ var methods = []string{"POST", "GET", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS
 // caller.body says otherwise.
 func HasBody(method string) bool { return slices.Contains([]string{"POST", "PUT", "PATCH"}, method) }
 
+var beliefs = []lab.Belief{lab.OK, lab.Failed, lab.Unknown}
+
 // Rules lists every rule.
 var Rules = []Rule{
 	{Path: "family", Words: Families},
@@ -46,6 +48,10 @@ var Rules = []Rule{
 	{Path: "caller.idle", Low: 0, High: 100},
 	{Path: "caller.layers[].preset", Words: presetNames()},
 	{Path: "caller.layers[].redispatch", Low: -1, High: policy.MaxAttempts},
+	{Path: "caller.ask.by", Words: []string{"key", "operation"}},
+	{Path: "caller.ask.not-found", Words: []string{"ask-again", "send-again", "failed"}},
+	{Path: "caller.ask.failed", Words: []string{"report", "send-again"}},
+	{Path: "caller.ask.key", Words: []string{"same", "new"}},
 	{Path: "caller.deadline", Words: []string{"local", "header"}},
 	{Path: "hops[].kind", Words: hopKindNames()},
 	{Path: "hops[].method", Words: methods},
@@ -63,7 +69,7 @@ var Rules = []Rule{
 	{Path: "server.deadline", Words: []string{"ignore", "honour"}},
 	{Path: "server.rows-order", Words: []string{"fixed", "alternate"}},
 	{Path: "server.transaction-retries", Low: 0, High: 10},
-	{Path: "server.on-unknown-commit", Words: []string{"fail", "retry", "ask"}},
+	{Path: "server.on-unknown-commit", Words: []string{"fail", "retry", "ask", "commit-again"}},
 	{Path: "server.guard.kind", Words: guardNames()},
 	{Path: "server.guard.client-retries", Low: 0, High: 10},
 	{Path: "server.ledgers[].when", Words: ledger.Moments},
@@ -71,7 +77,8 @@ var Rules = []Rule{
 	{Path: "server.ledgers[].relay.sends", Low: 1, High: 10},
 	{Path: "server.faults[].at", Words: texts(fault.Places)},
 	{Path: "server.faults[].do", Words: faultNames()},
-	{Path: "expect.belief", Words: texts([]lab.Belief{lab.OK, lab.Failed, lab.Unknown})},
+	{Path: "expect.belief", Words: texts(beliefs)},
+	{Path: "expect.belief-when-caller-done", Words: texts(beliefs)},
 }
 
 // RuleAt returns the rule for a path, in which items of lists may have their index.

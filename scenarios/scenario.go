@@ -25,6 +25,7 @@ type Setup struct {
 	Caller      Caller        `yaml:"caller" doc:"the sending side"`
 	Hops        []Hop         `yaml:"hops" doc:"gateways and services between caller and server, in order"`
 	Server      Server        `yaml:"server" doc:"the order service"`
+	Reconcile   Reconcile     `yaml:"reconcile" doc:"a job that compares what callers left open with the database"`
 	Premises    []Demand      `yaml:"premises" doc:"what must have taken place for a trial to count, beside the faults"`
 }
 
@@ -60,6 +61,7 @@ type Caller struct {
 	Idle       int               `yaml:"idle" doc:"reused: how many idle connections there are at the start"`
 	Leak       []int             `yaml:"leak" doc:"the operations, counted from 1, whose answer is never closed: its connection stays taken"`
 	Redirects  string            `yaml:"redirects" doc:"none (the default) or follow: a 301, 302 or 303 makes a GET without a body of the request, a 307 or 308 keeps it"`
+	Ask        *Ask              `yaml:"ask" doc:"asks what became of an order whose outcome it does not know; it does not when absent"`
 	Deadline   string            `yaml:"deadline" doc:"its limits on a request (total, attempt, those of its layers): local (the default: nobody else knows of them) or header (what is left of them goes along)"`
 }
 
@@ -85,7 +87,7 @@ type Server struct {
 	RowsOrder               string        `yaml:"rows-order" doc:"fixed (the default), or alternate: every second arrival changes the rows the other way round"`
 	OrderOutsideTransaction bool          `yaml:"order-outside-transaction" doc:"writes the order in a statement of its own when the work is done, as code does that calls the pool where it should call the transaction"`
 	TransactionRetries      int           `yaml:"transaction-retries" doc:"how often a transaction is done again, from its beginning, that the database has refused with a serialization failure or a deadlock; 0 to 10"`
-	OnUnknownCommit         string        `yaml:"on-unknown-commit" doc:"when the reply to a COMMIT is lost: fail (a 500, the default), retry (the whole transaction once more) or ask (the database what became of it)"`
+	OnUnknownCommit         string        `yaml:"on-unknown-commit" doc:"when the reply to a COMMIT is lost: fail (a 500, the default), retry (the whole transaction once more), ask (the database what became of it) or commit-again (the COMMIT alone, on a new connection, where it commits nothing)"`
 }
 
 // Expect is what a configuration must come to. A field that is absent is not checked.
@@ -93,6 +95,7 @@ type Expect struct {
 	Sends                 *int            `yaml:"sends" doc:"requests started by the caller's innermost layer"`
 	Arrivals              *int            `yaml:"arrivals" doc:"requests that reached the order service"`
 	Effects               *int            `yaml:"effects" doc:"orders when everything has settled"`
+	Lookups               *int            `yaml:"lookups" doc:"questions of the caller what became of an order; they are no sends"`
 	EffectsWhenCallerDone *int            `yaml:"effects-when-caller-done" doc:"orders when the caller was done"`
 	Duplicates            *int            `yaml:"duplicates" doc:"effects above wanted"`
 	Lost                  *int            `yaml:"lost" doc:"operations believed ok with too few effects"`
@@ -101,6 +104,7 @@ type Expect struct {
 	Amount                *Money          `yaml:"amount" doc:"sum of the orders' amounts, in major units"`
 	Belief                string          `yaml:"belief" doc:"of every operation: ok, failed or unknown"`
 	Beliefs               *Beliefs        `yaml:"beliefs" doc:"operations by belief, where they differ"`
+	BeliefWhenCallerDone  string          `yaml:"belief-when-caller-done" doc:"of every operation, before a job has settled what was left open"`
 	Reason                string          `yaml:"reason" doc:"what every operation's belief rests on"`
 	Amplification         *float64        `yaml:"amplification" doc:"arrivals divided by operations"`
 	CallerDone            *time.Duration  `yaml:"caller-done" doc:"when the last operation ended"`

@@ -10,17 +10,23 @@ import (
 	"time"
 
 	"retrylab/internal/lab"
+	"retrylab/slowserver/store"
 )
 
 // The paths of what people at a terminal ask beside placing an order.
 const (
-	resultPath  = "/results/{key}"
 	statsPath   = "/stats"
 	releasePath = "/release"
 )
 
-// Endpoints is [Service.Replica] with endpoints for people: what became of a key, what there is by
-// now, and the end of every wait. What it does not know it refuses with a problem. Info says which
+// The paths of the questions what became of an order.
+const (
+	resultPath    = lab.ResultPath + "{key}"
+	referencePath = lab.ReferencePath + "{reference}"
+)
+
+// Endpoints is [Service.Replica] with endpoints for people: what there is by now, and the end of
+// every wait. What it does not know it refuses with a problem. Info says which
 // store this is.
 func (s *Service) Endpoints(node string, n int, info lab.Store) http.Handler {
 	replica := s.Replica(node, n)
@@ -32,7 +38,8 @@ func (s *Service) Endpoints(node string, n int, info lab.Store) http.Handler {
 		handler      http.Handler
 	}{
 		{http.MethodGet, lab.HealthPath, replica},
-		{http.MethodGet, resultPath, http.HandlerFunc(p.result)},
+		{http.MethodGet, resultPath, replica},
+		{http.MethodGet, referencePath, replica},
 		{http.MethodGet, statsPath, http.HandlerFunc(p.stats)},
 		{http.MethodPost, releasePath, http.HandlerFunc(p.release)},
 	} {
@@ -43,7 +50,7 @@ func (s *Service) Endpoints(node string, n int, info lab.Store) http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeProblem(w, http.StatusNotFound, lab.ProblemInvalid, "there is nothing at "+r.URL.Path+"; there are POST /orders, GET /results/KEY, GET /stats, POST /release and GET /healthz")
+		writeProblem(w, http.StatusNotFound, lab.ProblemInvalid, "there is nothing at "+r.URL.Path+"; there are POST /orders, GET /results/KEY, GET /references/NUMBER, GET /stats, POST /release and GET /healthz")
 	})
 	return mux
 }
@@ -55,32 +62,40 @@ type public struct {
 	info    lab.Store
 }
 
-// result is what is known of a key: the record that a guard keeps of it.
-type result struct {
-	Key    string          `json:"key"`
-	Status string          `json:"status"` // processing, done or failed
-	Code   int             `json:"code,omitempty"`
-	Answer json.RawMessage `json:"answer,omitempty"`
-}
-
-func (p public) result(w http.ResponseWriter, r *http.Request) {
+// result answers what became of a key: the record that a guard keeps of it.
+func (s *Service) result(w http.ResponseWriter, r *http.Request) {
 	key := r.PathValue("key")
 	if len(key) > maxKey {
 		writeProblem(w, http.StatusBadRequest, lab.ProblemInvalid, fmt.Sprintf("an Idempotency-Key has at most %d bytes", maxKey))
 		return
 	}
-	record, found, err := p.service.config.Store.Read(r.Context(), key)
+	record, found, err := s.config.Store.Read(r.Context(), key)
 	switch {
 	case err != nil:
 		writeProblem(w, http.StatusInternalServerError, lab.ProblemStore, err.Error())
 	case !found:
 		writeProblem(w, http.StatusNotFound, lab.ProblemUnknownKey, "nothing is known of this key, which does not mean that nothing has happened")
 	default:
-		out := result{Key: key, Status: record.Status.String(), Code: record.Code}
+		out := lab.ResultReply{Key: key, Status: record.Status.String(), Code: record.Code}
 		if json.Valid(record.Body) {
 			out.Answer = record.Body
 		}
 		writeJSON(w, out)
+	}
+}
+
+// reference answers how many orders an intent has, by its business number. Of an order that is not
+// committed nothing shows.
+func (s *Service) reference(w http.ResponseWriter, r *http.Request) {
+	reference := r.PathValue("reference")
+	n, err := s.config.Store.Count(r.Context(), reference)
+	switch {
+	case err != nil:
+		writeProblem(w, http.StatusInternalServerError, lab.ProblemStore, err.Error())
+	case n == 0:
+		writeProblem(w, http.StatusNotFound, lab.ProblemUnknownKey, "there is no order with this reference, which does not mean that there will be none")
+	default:
+		writeJSON(w, lab.ResultReply{Reference: reference, Status: store.Done.String(), Orders: n})
 	}
 }
 

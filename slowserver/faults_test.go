@@ -42,6 +42,7 @@ var faults = map[string]struck{
 	"delay@before-guard":  {"201, order 1", 6 * time.Second, 1, "done", "arrival, fault delay@before-guard, claim won, work, commit, answer 201"},
 	"delay@after-claim":   {"201, order 1", 6 * time.Second, 1, "done", "arrival, claim won, fault delay@after-claim, work, commit, answer 201"},
 	"delay@before-commit": {"201, order 1", 6 * time.Second, 1, "done", "arrival, claim won, work, fault delay@before-commit, commit, answer 201"},
+	"delay@in-commit":     {"201, order 1", 6 * time.Second, 1, "done", "arrival, claim won, work, fault delay@in-commit, commit, answer 201"},
 	"delay@after-commit":  {"201, order 1", 6 * time.Second, 1, "done", "arrival, claim won, work, commit, fault delay@after-commit, answer 201"},
 	"delay@in-reply":      {"201, order 1", 6 * time.Second, 1, "done", "arrival, claim won, work, commit, fault delay@in-reply, answer 201"},
 

@@ -71,7 +71,7 @@ type Config struct {
 	// from its beginning.
 	TransactionRetries int
 	// OnUnknownCommit is what follows a commit whose outcome is not known: fail (the default),
-	// retry or ask.
+	// retry, ask or commit-again.
 	OnUnknownCommit string
 
 	Clock  *vtime.Clock
@@ -174,6 +174,14 @@ func (s *Service) Replica(node string, n int) http.Handler {
 	mux.HandleFunc("GET "+lab.HealthPath, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "ok")
 	})
+	for path, answer := range map[string]http.HandlerFunc{resultPath: s.result, referencePath: s.reference} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			if life.isDead() {
+				panic(http.ErrAbortHandler) // to return would be to answer
+			}
+			answer(w, r)
+		})
+	}
 	orders := func(w http.ResponseWriter, r *http.Request) {
 		h := handling{service: s, life: life, node: node, replica: n, w: w, r: r}
 		h.store = life.connect(&h)

@@ -58,6 +58,11 @@ func (h *handling) process() (_ guard.Answer, err error) {
 			if unknown++; unknown > maxUnknown {
 				return answer, err
 			}
+		case errors.Is(err, store.ErrUnknownOutcome) && config.OnUnknownCommit == "commit-again":
+			if err := h.commitAgain(); err != nil {
+				return answer, err
+			}
+			return h.confirm(answer)
 		case errors.Is(err, store.ErrUnknownOutcome) && config.OnUnknownCommit == "ask":
 			committed, e := h.store.(store.Asker).Committed(h.work, h.ticket)
 			if e != nil {
@@ -280,6 +285,20 @@ func (h *handling) commit() (answer guard.Answer, committed bool, err error) {
 	h.durable = true
 	h.work = h.life.ctx // what is done cannot be given up any more
 	return answer, true, nil
+}
+
+// commitAgain repeats the COMMIT on a new connection, as code does that takes it for safe to repeat.
+// It begins a transaction there, so what is committed is an empty one, and that succeeds.
+func (h *handling) commitAgain() error {
+	tx, err := h.store.Begin(h.work, h.path(), store.TxOptions{})
+	if err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	h.durable = true // as far as the service knows
+	return nil
 }
 
 // touch changes the rows that orders share.

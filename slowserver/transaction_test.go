@@ -293,6 +293,15 @@ func TestUnknownCommit(t *testing.T) {
 			journal: "arrival, claim won, work, fault lose-commit-reply@in-commit, commit reply lost, answer 500",
 		},
 		{
+			// An empty transaction commits as well as any.
+			name: "the COMMIT, again", lost: "lose-commit", unknown: "commit-again", guard: none, want: "201, order 1",
+			journal: "arrival, work, fault lose-commit@in-commit, rollback connection lost, answer 201",
+		},
+		{
+			name: "the reply, again", lost: "lose-commit-reply", unknown: "commit-again", guard: none, want: "201, order 1", effects: 1,
+			journal: "arrival, work, fault lose-commit-reply@in-commit, commit reply lost, answer 201",
+		},
+		{
 			name: "the COMMIT, ask", lost: "lose-commit", unknown: "ask", guard: none, want: "201, order 1", effects: 1, asked: 1,
 			journal: "arrival, work, fault lose-commit@in-commit, rollback connection lost, commit, answer 201",
 		},

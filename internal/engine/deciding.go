@@ -36,6 +36,8 @@ type pairs struct {
 //   - the look at a key, or its claim, against the first commit under that key;
 //   - a commit against the end of its operation, which E' depends on, where that end did not wait
 //     for the answer;
+//   - a question of the caller, or the look of a reconciliation, against the first commit of the
+//     operation;
 //   - how often a server found its client gone, and how many requests were at work at once where a
 //     premise or an invariant asks for it;
 //   - one arrival against the next, where a fault names arrivals;
@@ -49,6 +51,7 @@ func deciding(t scenarios.Trial, plan lab.Observation) pairs {
 	p.limits(t)
 	p.keys()
 	p.ends()
+	p.questions()
 	if slices.ContainsFunc(t.Setup.Server.Faults, func(f fault.Settings) bool { return len(f.Arrivals) > 0 }) {
 		p.arrivals(t)
 	}
@@ -238,6 +241,35 @@ func (p *pairs) ends() {
 					return 0, 0, false
 				}
 				return commits[i].At, done, true
+			})
+		}
+	}
+}
+
+// questions pairs each look at what became of an operation with its first commit.
+func (p *pairs) questions() {
+	for _, outcome := range p.plan.Outcomes {
+		op := outcome.Operation
+		times := func(o lab.Observation) (looks []time.Duration, commit time.Duration, committed bool) {
+			for _, e := range o.Events {
+				switch {
+				case e.Operation != op:
+				case e.Kind == lab.Learnt, e.Kind == lab.Reconciled:
+					looks = append(looks, e.At)
+				case e.Kind == lab.Commit && !committed:
+					commit, committed = e.At, true
+				}
+			}
+			return looks, commit, committed
+		}
+		looks, _, _ := times(p.plan)
+		for i := range looks {
+			p.add(fmt.Sprintf("look %d after %s and its commit", i+1, op), func(o lab.Observation) (time.Duration, time.Duration, bool) {
+				looks, commit, ok := times(o)
+				if !ok || i >= len(looks) {
+					return 0, 0, false
+				}
+				return looks[i], commit, true
 			})
 		}
 	}

@@ -111,12 +111,13 @@ func (r *rig) build(*lab.Observation) (err error) {
 	from := setup.Caller
 	sender := r.sender(from.Name, targets, from.Timeouts, r.trial.Layers)
 	sender.PassDeadline = from.Deadline == "header"
+	sender.Asked = setup.Server.ReplicaNames()
 	sender.Pool, sender.Idle = from.Pool, max(from.Idle, sender.Idle)
 	sender.Follow = from.Redirects == "follow"
 	r.caller = caller.New(sender, caller.Habits{
 		Method: from.Method, Body: from.Body, Key: from.Key, Content: from.Content,
 		Leaks:  from.Leak,
-		Amount: int64(setup.Amount), Concurrency: setup.Concurrency, Stagger: setup.Stagger,
+		Amount: int64(setup.Amount), Concurrency: setup.Concurrency, Stagger: setup.Stagger, Ask: (*caller.Ask)(from.Ask),
 	}, r.group)
 	return r.warm(r.caller.Chain)
 }
@@ -280,6 +281,9 @@ func (r *rig) operate(obs *lab.Observation) error {
 			out.Effects, counts[i] = r.store.Count(r.life, name)
 			r.journal.record(lab.Event{Kind: lab.Done, Operation: name, Node: setup.Caller.Name, Status: out.Status, Detail: string(out.Belief)})
 			obs.Outcomes[i] = out
+			if wait := setup.Reconcile.After; wait > 0 && out.Belief == lab.Unknown && clock.Sleep(r.life, wait) == nil {
+				counts[i] = errors.Join(counts[i], r.reconcile(&obs.Outcomes[i]))
+			}
 		})
 	}
 	operations.Wait()

@@ -87,6 +87,12 @@ func sabotages(t scenarios.Trial) []sabotage {
 	if t.Setup.Caller.Deadline != "local" {
 		add("without the caller's deadline", true, func(c *scenarios.Trial) { c.Setup.Caller.Deadline = "local" })
 	}
+	if t.Setup.Caller.Ask != nil {
+		add("without questions", true, func(c *scenarios.Trial) { c.Setup.Caller.Ask = nil })
+	}
+	if t.Setup.Reconcile.After > 0 {
+		add("without the reconciliation", true, func(c *scenarios.Trial) { c.Setup.Reconcile.After = 0 })
+	}
 	for i, l := range t.Setup.Server.Ledgers {
 		change := func(what string, f func(*ledger.Settings)) {
 			add("without "+what+" of "+l.Name, true, func(c *scenarios.Trial) { f(&c.Setup.Server.Ledgers[i]) })

@@ -236,6 +236,8 @@ func tally(o lab.Observation) map[string]int {
 		switch e.Kind {
 		case lab.Answer, lab.ClientGone:
 			out[fmt.Sprintf("%s with status %d", e.Kind, e.Status)]++
+		case lab.Learnt:
+			out["questions that came to "+e.Detail]++
 		case lab.Told:
 			told[e.Order] = true
 		}

@@ -28,6 +28,7 @@ type Values struct {
 	Wanted                int     `expr:"wanted"`
 	Sends                 int     `expr:"sends"`
 	Arrivals              int     `expr:"arrivals"`
+	Lookups               int     `expr:"lookups"`
 	Effects               int     `expr:"effects"`
 	EffectsWhenCallerDone int     `expr:"effects_when_caller_done"`
 	Duplicates            int     `expr:"duplicates"`

@@ -29,6 +29,7 @@ type expectation struct {
 var expectations = []expectation{
 	number("sends", func(e *scenarios.Expect) *int { return e.Sends }, func(v view) int { return v.result.Counts.Sends }, lab.Send),
 	number("arrivals", func(e *scenarios.Expect) *int { return e.Arrivals }, func(v view) int { return v.result.Counts.Arrivals }, lab.Arrival),
+	number("lookups", func(e *scenarios.Expect) *int { return e.Lookups }, func(v view) int { return v.result.Counts.Lookups }, lab.Question),
 	number("effects", func(e *scenarios.Expect) *int { return e.Effects }, func(v view) int { return v.result.Counts.Effects }, lab.Commit),
 	number("effects-when-caller-done", func(e *scenarios.Expect) *int { return e.EffectsWhenCallerDone }, func(v view) int { return v.result.Counts.EffectsWhenCallerDone }, lab.Commit, lab.Done),
 	number("duplicates", func(e *scenarios.Expect) *int { return e.Duplicates }, func(v view) int { return v.result.Counts.Duplicates }, lab.Commit),
@@ -64,6 +65,14 @@ var expectations = []expectation{
 			}
 			want, got := lab.Beliefs(*e.Beliefs), v.result.Beliefs
 			return beliefs(want), beliefs(got), want == got, true
+		},
+		evidence: []lab.Kind{lab.Done},
+	},
+	{
+		name: "belief-when-caller-done",
+		compare: func(e *scenarios.Expect, v view) (string, string, bool, bool) {
+			got := v.common(func(o lab.Outcome) string { return string(o.Done()) })
+			return e.BeliefWhenCallerDone, got, e.BeliefWhenCallerDone == got, e.BeliefWhenCallerDone != ""
 		},
 		evidence: []lab.Kind{lab.Done},
 	},

@@ -34,17 +34,15 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 		r.Keys = &obs.Keys
 	}
 	r.Amplification = math.Round(float64(r.Counts.Arrivals)/float64(r.Counts.Operations)*1000) / 1000
+	var left lab.Beliefs
 	for _, o := range obs.Outcomes {
-		switch o.Belief {
-		case lab.OK:
-			r.Beliefs.OK++
-		case lab.Failed:
-			r.Beliefs.Failed++
-		case lab.Unknown:
-			r.Beliefs.Unknown++
-		}
+		r.Beliefs.Add(o.Belief)
+		left.Add(o.Done())
 		r.Reasons = append(r.Reasons, o.Reason)
 		r.CallerDoneMs = max(r.CallerDoneMs, lab.Millis(o.DoneAt))
+	}
+	if left != r.Beliefs {
+		r.BeliefsWhenCallerDone = &left
 	}
 	r.LongestHoldMs = lab.Millis(longestHold(obs))
 	if r.CallerDoneMs > 0 {
@@ -106,6 +104,11 @@ func count(t scenarios.Trial, obs lab.Observation) lab.Counts {
 			c.Sends += n.Sends
 		case "server":
 			c.Arrivals += n.Arrivals
+		}
+	}
+	for _, e := range obs.Events {
+		if e.Kind == lab.Question {
+			c.Lookups++
 		}
 	}
 	perOperation := map[string]int{}
@@ -236,7 +239,7 @@ func (v view) values() expression.Values {
 		fired += f.Fired
 	}
 	return expression.Values{
-		Operations: c.Operations, Wanted: c.Wanted, Sends: c.Sends, Arrivals: c.Arrivals,
+		Operations: c.Operations, Wanted: c.Wanted, Sends: c.Sends, Arrivals: c.Arrivals, Lookups: c.Lookups,
 		Effects: c.Effects, EffectsWhenCallerDone: c.EffectsWhenCallerDone,
 		Duplicates: c.Duplicates, Lost: c.Lost, FalseFailures: c.FalseFailures, Late: c.Late,
 		LedgerDuplicates: c.LedgerDuplicates,

@@ -29,6 +29,7 @@ func seen() lab.Observation {
 			{At: 7 * time.Second, Kind: lab.Entered, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Detail: "messages"},
 			{At: 7 * time.Second, Kind: lab.Answer, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Status: 201},
 			{At: 7 * time.Second, Kind: lab.Told, Operation: "op-1", Send: "op-1", Node: "caller", Status: 201, Order: 1},
+			{At: 7 * time.Second, Kind: lab.Question, Operation: "op-1", Send: "op-1/ask.1", Node: "caller"},
 			{At: 7 * time.Second, Kind: lab.Done, Operation: "op-1", Node: "caller", Detail: "ok"},
 			{At: 12 * time.Second, Kind: lab.Commit, Operation: "op-1", Send: "op-1/a.1", Node: "order-1", Order: 2},
 			{At: 12 * time.Second, Kind: lab.ClientGone, Operation: "op-1", Send: "op-1/a.1", Node: "order-1", Status: 201},
@@ -60,7 +61,7 @@ func trial() scenarios.Trial {
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	r := Decide(trial(), seen())
-	want := lab.Counts{Operations: 1, Wanted: 1, Sends: 2, Arrivals: 2, Effects: 2, EffectsWhenCallerDone: 1, Duplicates: 1, Late: 1, Amount: 10000, LedgerDuplicates: 1}
+	want := lab.Counts{Operations: 1, Wanted: 1, Sends: 2, Arrivals: 2, Lookups: 1, Effects: 2, EffectsWhenCallerDone: 1, Duplicates: 1, Late: 1, Amount: 10000, LedgerDuplicates: 1}
 	if diff := cmp.Diff(want, r.Counts); diff != "" {
 		t.Error(diff)
 	}
@@ -180,9 +181,9 @@ func asked() *scenarios.Expect {
 	at := func(d time.Duration) *time.Duration { return &d }
 	money, ratio, goodput := scenarios.Money(10000), 2.0, 0.14
 	return &scenarios.Expect{
-		Sends: number(2), Arrivals: number(2), Effects: number(2), EffectsWhenCallerDone: number(1),
+		Sends: number(2), Arrivals: number(2), Lookups: number(1), Effects: number(2), EffectsWhenCallerDone: number(1),
 		Duplicates: number(1), Lost: number(0), FalseFailures: number(0), Late: number(1), Amount: &money,
-		Belief: "ok", Beliefs: &scenarios.Beliefs{OK: 1}, Reason: "201", Amplification: &ratio,
+		Belief: "ok", BeliefWhenCallerDone: "ok", Beliefs: &scenarios.Beliefs{OK: 1}, Reason: "201", Amplification: &ratio,
 		CallerDone: at(7 * time.Second), LongestHold: at(7 * time.Second), Goodput: &goodput, Settled: at(12 * time.Second),
 		Starts:  []time.Duration{0, 6 * time.Second},
 		Commits: []time.Duration{7 * time.Second, 12 * time.Second},

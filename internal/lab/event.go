@@ -12,14 +12,16 @@ type Kind string
 // The kinds of events. The caller's side and every hop record send to stop; the servers record
 // arrival to client-gone, and a time-out where they keep a deadline; the engine records start, done and settled.
 const (
-	Start   Kind = "start"   // an operation begins
-	Send    Kind = "send"    // a request starts at its innermost layer, even if it never leaves the host
-	Reply   Kind = "reply"   // the sender has a whole status line: Status
-	Told    Kind = "told"    // the caller has a whole answer: Order is the number in it
-	Timeout Kind = "timeout" // the sender gave up: Detail is the stage (acquire, connect, read, attempt, total)
-	Failure Kind = "failure" // the connection failed: Detail is refused, eof, reset, …
-	Retry   Kind = "retry"   // a layer decided to try again after Wait
-	Stop    Kind = "stop"    // a layer decided not to try again: Detail says why
+	Start    Kind = "start"    // an operation begins
+	Send     Kind = "send"     // a request starts at its innermost layer, even if it never leaves the host
+	Reply    Kind = "reply"    // the sender has a whole status line: Status
+	Told     Kind = "told"     // the caller has a whole answer: Order is the number in it
+	Timeout  Kind = "timeout"  // the sender gave up: Detail is the stage (acquire, connect, read, attempt, total)
+	Failure  Kind = "failure"  // the connection failed: Detail is refused, eof, reset, …
+	Retry    Kind = "retry"    // a layer decided to try again after Wait
+	Question Kind = "question" // the caller asks what became of an order: Target. It is no send
+	Learnt   Kind = "learnt"   // what came of that: Detail is done, processing, failed, not found, or what failed
+	Stop     Kind = "stop"     // a layer decided not to try again: Detail says why
 
 	Arrival    Kind = "arrival"     // a request reached a handler: Node
 	Queue      Kind = "queue"       // a request found no worker idle: Detail is waits, full, or what it was dropped as: expired, late
@@ -36,8 +38,9 @@ const (
 	Restart    Kind = "restart"     // a replica that died is there again, with nothing in its memory
 	ClientGone Kind = "client-gone" // a server found that nobody waits for its answer any more
 
-	Done    Kind = "done"    // an operation ended: Detail is the belief
-	Settled Kind = "settled" // nothing more can happen
+	Done       Kind = "done"       // an operation ended: Detail is the belief
+	Reconciled Kind = "reconciled" // a job compared what a caller left open with the database: Detail is what it found
+	Settled    Kind = "settled"    // nothing more can happen
 )
 
 // StageDeadline is the detail of a [Timeout] that a deadline has brought about which came with a
@@ -46,9 +49,9 @@ const StageDeadline = "deadline"
 
 // Kinds lists every kind in the order of a request's life.
 var Kinds = []Kind{
-	Start, Send, Reply, Told, Timeout, Failure, Retry, Stop,
+	Start, Send, Reply, Told, Timeout, Failure, Retry, Question, Learnt, Stop,
 	Arrival, Queue, LookUp, Claim, Work, Commit, Rollback, Entered, Fault, Crash, Restart, Answer, Answered, ClientGone,
-	Done, Settled,
+	Done, Reconciled, Settled,
 }
 
 // Event is one thing that happened, where it happened. Fields that do not apply are zero and are

@@ -1,6 +1,9 @@
 package lab
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Belief is what a caller ends an operation with.
 type Belief string
@@ -45,7 +48,11 @@ type Outcome struct {
 	Order     int64         // the order number that the caller was told, 0 without one
 	DoneAt    time.Duration // scenario time
 	Effects   int           // effects of this operation when its caller was done
+	Left      Belief        // what the caller was done with, where a job has settled it since; else empty
 }
+
+// Done is what the caller was done with, whatever has been settled since.
+func (o Outcome) Done() Belief { return cmp.Or(o.Left, o.Belief) }
 
 // Node is one machine of a trial with what it sent and what reached it.
 type Node struct {

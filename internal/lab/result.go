@@ -38,6 +38,7 @@ type Counts struct {
 	Wanted                int   `json:"wanted"`
 	Sends                 int   `json:"sends"`
 	Arrivals              int   `json:"arrivals"`
+	Lookups               int   `json:"lookups,omitempty"` // questions of the callers what became of an order
 	Effects               int   `json:"effects"`
 	EffectsWhenCallerDone int   `json:"effects_when_caller_done"`
 	Duplicates            int   `json:"duplicates"`                  // effects above wanted
@@ -53,6 +54,18 @@ type Beliefs struct {
 	OK      int `json:"ok"`
 	Failed  int `json:"failed"`
 	Unknown int `json:"unknown"`
+}
+
+// Add counts one more operation.
+func (b *Beliefs) Add(belief Belief) {
+	switch belief {
+	case OK:
+		b.OK++
+	case Failed:
+		b.Failed++
+	case Unknown:
+		b.Unknown++
+	}
 }
 
 // Ledger is what a ledger beside the orders has come to.
@@ -95,10 +108,12 @@ type Result struct {
 	// Answers counts the answers of the order service by status, those that nobody waited for included.
 	Answers map[string]int `json:"answers,omitempty"`
 	// Ledgers are the ledgers beside the orders, as the file lists them.
-	Ledgers      []Ledger `json:"ledgers,omitempty"`
-	Beliefs      Beliefs  `json:"beliefs"`
-	Reasons      []string `json:"belief_reasons"` // one per operation, in order: "read timeout", "201", …
-	CallerDoneMs int64    `json:"caller_done_ms"`
+	Ledgers []Ledger `json:"ledgers,omitempty"`
+	Beliefs Beliefs  `json:"beliefs"`
+	// BeliefsWhenCallerDone are what the callers were done with, where a job has settled some since.
+	BeliefsWhenCallerDone *Beliefs `json:"beliefs_when_caller_done,omitempty"`
+	Reasons               []string `json:"belief_reasons"` // one per operation, in order: "read timeout", "201", …
+	CallerDoneMs          int64    `json:"caller_done_ms"`
 	// LongestHoldMs is how long the operation took that took longest: for so long its caller waited.
 	LongestHoldMs int64 `json:"longest_hold_ms"`
 	// GoodputPerS is how many operations a second came to an end that their callers believe ok, from

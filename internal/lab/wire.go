@@ -1,5 +1,7 @@
 package lab
 
+import "encoding/json"
+
 // What the lab's own caller and service say to each other over HTTP, beside an ordinary order. A
 // foreign client need not know any of it.
 const (
@@ -13,6 +15,11 @@ const (
 	OrderPath  = "/orders"
 	MovedPath  = "/moved/orders" // where a redirect leads
 	HealthPath = "/healthz"
+
+	// What became of an order: the path goes on with its key, or with the business number of its
+	// intent.
+	ResultPath    = "/results/"
+	ReferencePath = "/references/"
 
 	// The types of application/problem+json answers that a caller tells apart.
 	ProblemInProgress = "urn:retrylab:problem:in-progress"  // the first request with this key is at work
@@ -37,6 +44,16 @@ type OrderRequest struct {
 type OrderReply struct {
 	Order  int64  `json:"order"`
 	Status string `json:"status"`
+}
+
+// ResultReply is what a service knows of a key, or of a business number.
+type ResultReply struct {
+	Key       string          `json:"key,omitempty"`
+	Reference string          `json:"reference,omitempty"`
+	Status    string          `json:"status"`           // processing, done or failed
+	Orders    int             `json:"orders,omitempty"` // of a reference
+	Code      int             `json:"code,omitempty"`
+	Answer    json.RawMessage `json:"answer,omitempty"`
 }
 
 // Problem is the body of an answer that refuses, as RFC 9457 has it.

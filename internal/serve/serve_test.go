@@ -143,6 +143,9 @@ func TestEndpoints(t *testing.T) {
 		{"GET", "/results/a%2Fb%3Fc", "", nil, 200, `"key":"a/b?c"`},
 		{"POST", "/orders", book, nil, 201, `"order":3`},
 		{"GET", "/stats", "", nil, 200, `{"replica":"order-7","arrivals":5,"processing":0,"orders":3,"duplicates":[],"store":{"engine":"sqlite"`},
+		{"GET", "/references/cart-7", "", nil, 404, "unknown-key"},
+		{"POST", "/orders", book, []string{"Retrylab-Operation: cart-7"}, 201, `"order":4`},
+		{"GET", "/references/cart-7", "", nil, 200, `{"reference":"cart-7","status":"done","orders":1}`},
 		{"POST", "/release", "", nil, 200, `{"released":0}`},
 
 		{"POST", "/orders", "book", nil, 400, "not an order"},
