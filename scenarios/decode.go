@@ -307,12 +307,18 @@ func (d *decoder) integer(path string, n *node) int64 {
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange):
 		d.fail(n.at, fmt.Sprintf("%s must be a whole number, not %s", path, quote(s)), "")
-	case i < 0:
+	case i < 0 && !mayBeNegative(path):
 		d.fail(n.at, fmt.Sprintf("%s must not be negative: %s", path, short(s)), "")
-	case i > math.MaxInt32:
+	case i > math.MaxInt32 || i < math.MinInt32:
 		d.fail(n.at, fmt.Sprintf("%s is absurdly large: %s", path, short(s)), "")
 	}
 	return i
+}
+
+// mayBeNegative reports whether a rule says so of the number at path.
+func mayBeNegative(path string) bool {
+	r, ok := RuleAt(path)
+	return ok && r.Low < 0
 }
 
 func (d *decoder) float(path string, n *node) float64 {

@@ -172,6 +172,8 @@ func TestAgrees(t *testing.T) {
 		{"name: mine\ncaller: {layers: [{preset: retry, attempts: many}]}", false},
 		{"name: mine\ncaller: {layers: [{preset: retry, backoff: {jitter: random}}]}", false},
 		{"name: mine\ncaller: {layers: [{preset: retry, backoff: {jitter: -25%}}]}", true},
+		{"name: mine\ncaller: {layers: []}\nhops: [{kind: proxy, layers: [{preset: haproxy, redispatch: -1}]}]", true},
+		{"name: mine\ncaller: {layers: []}\nhops: [{kind: proxy, layers: [{preset: haproxy, redispatch: -2}]}]", false},
 		{"name: mine\ncaller: {layers: [{preset: retry, backoff: {jitter: 20}}]}", false},
 		{"name: mine\nhops: [{kind: apache}]", false},
 		{"name: mine\nhops: [{name: gateway, strip-key: perhaps}]", false},
