@@ -209,6 +209,7 @@ type request struct {
 	keys     []string
 	patience time.Duration // the client leaves after that; 0 is never
 	deadline string        // what it says of that, as it goes over the wire
+	tenant   string        // whose it is
 }
 
 const book = `{"item":"book","amount_minor":5000}`
@@ -226,6 +227,8 @@ func (r request) after(at time.Duration) request         { r.at = at; return r }
 func (r request) with(body string) request               { r.body = body; return r }
 func (r request) leaving(patience time.Duration) request { r.patience = patience; return r }
 func (r request) within(deadline string) request         { r.deadline = deadline; return r }
+func (r request) of(tenant string) request               { r.tenant = tenant; return r }
+func (r request) by(method string) request               { r.method = method; return r }
 func (r request) to(replica int) request                 { r.replica = replica; return r }
 func (r request) get(query string) request {
 	r.method, r.path, r.body = "GET", "/orders?"+query, ""
@@ -299,6 +302,9 @@ func (r request) http() *http.Request {
 	if r.id != "" {
 		req.Header.Set(lab.HeaderOperation, "op-1")
 		req.Header.Set(lab.HeaderSend, r.id)
+	}
+	if r.tenant != "" {
+		req.Header.Set(lab.HeaderTenant, r.tenant)
 	}
 	if r.deadline != "" {
 		req.Header.Set(lab.HeaderDeadline, r.deadline)

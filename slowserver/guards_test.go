@@ -123,6 +123,72 @@ var guards = []guarded{
 		twelve: map[string]int{"201, order 1": 1, "201, order 1 again": 11},
 	},
 	{
+		name: "unique-index, at-insert, conflict", settings: guard.Settings{Kind: "unique-index", Claim: "at-insert", OnDuplicate: "conflict"},
+		after: "409, duplicate", other: "422, key-conflict",
+		during: "409, duplicate", at: 18 * time.Second, otherDuring: "422, key-conflict", otherAt: 18 * time.Second,
+		journal: "arrival, work, claim done, rollback duplicate, answer 409",
+		effects: 1, twelveOverlap: 12,
+		twelve: map[string]int{"201, order 1": 1, "409, duplicate": 11},
+	},
+	{
+		// Nobody has thought of the unique violation.
+		name: "unique-index, at-insert, fail", settings: guard.Settings{Kind: "unique-index", Claim: "at-insert", OnDuplicate: "fail"},
+		after: "500, store", other: "500, store",
+		during: "500, store", at: 18 * time.Second, otherDuring: "500, store", otherAt: 18 * time.Second,
+		journal: "arrival, work, claim duplicate, rollback duplicate, answer 500",
+		effects: 1, twelveOverlap: 12,
+		twelve: map[string]int{"201, order 1": 1, "500, store": 11},
+	},
+	{
+		name: "unique-index, conflict while the first is at work", settings: guard.Settings{Kind: "unique-index", InProgress: "conflict"},
+		after: "201, order 1 again", other: "422, key-conflict",
+		during: "409, duplicate", at: 6 * time.Second, otherDuring: "422, key-conflict", otherAt: 6 * time.Second,
+		journal: "arrival, claim held, answer 409",
+		effects: 1, twelveOverlap: 1,
+		twelve: map[string]int{"201, order 1": 1, "409, duplicate": 11},
+	},
+	{
+		// The index holds the time as well: the second request comes at another time.
+		name: "unique-index over key and time", settings: guard.Settings{Kind: "unique-index", Claim: "at-insert", UniqueOver: "key-and-time"},
+		after: "201, order 2", other: "201, order 2",
+		during: "201, order 2", at: 18 * time.Second, otherDuring: "201, order 2", otherAt: 18 * time.Second,
+		journal: "arrival, work, claim won, commit, answer 201",
+		effects: 2, twelveOverlap: 12,
+	},
+	{
+		name: "unique-index over key and day", settings: guard.Settings{Kind: "unique-index", Claim: "at-insert", UniqueOver: "key-and-day"},
+		after: "201, order 1 again", other: "422, key-conflict",
+		during: "201, order 1 again", at: 18 * time.Second, otherDuring: "422, key-conflict", otherAt: 18 * time.Second,
+		journal: "arrival, work, claim done, rollback duplicate, answer 201",
+		effects: 1, twelveOverlap: 12,
+		twelve: map[string]int{"201, order 1": 1, "201, order 1 again": 11},
+	},
+	{
+		// The order itself has the key; nothing is known of the body that it came from.
+		name: "natural-key", settings: guard.Settings{Kind: "natural-key", KeyFrom: "header"},
+		after: "201, order 1 again", other: "201, order 1 again",
+		during: "201, order 1 again", at: 18 * time.Second, otherDuring: "201, order 1 again", otherAt: 18 * time.Second,
+		journal: "arrival, work, rollback duplicate, claim duplicate, answer 201",
+		effects: 1, twelveOverlap: 12,
+		twelve: map[string]int{"201, order 1": 1, "201, order 1 again": 11},
+	},
+	{
+		name: "natural-key, conflict", settings: guard.Settings{Kind: "natural-key", KeyFrom: "header", OnDuplicate: "conflict"},
+		after: "409, duplicate", other: "409, duplicate",
+		during: "409, duplicate", at: 18 * time.Second, otherDuring: "409, duplicate", otherAt: 18 * time.Second,
+		journal: "arrival, work, rollback duplicate, claim duplicate, answer 409",
+		effects: 1, twelveOverlap: 12,
+		twelve: map[string]int{"201, order 1": 1, "409, duplicate": 11},
+	},
+	{
+		name: "natural-key, fail", settings: guard.Settings{Kind: "natural-key", KeyFrom: "header", OnDuplicate: "fail"},
+		after: "500, store", other: "500, store",
+		during: "500, store", at: 18 * time.Second, otherDuring: "500, store", otherAt: 18 * time.Second,
+		journal: "arrival, work, rollback duplicate, answer 500",
+		effects: 1, twelveOverlap: 12,
+		twelve: map[string]int{"201, order 1": 1, "500, store": 11},
+	},
+	{
 		// A request that comes after the first goes to the other replica here.
 		name: "per-process", settings: guard.Settings{Kind: "per-process"},
 		after: "201, order 2", other: "201, order 2",
@@ -597,6 +663,45 @@ func TestGuardKeyValue(t *testing.T) {
 }
 
 // TestOwnKeys is a service that makes the key itself: a new one for each arrival protects nothing.
+// TestKeyFrom has the service take the key from elsewhere than the header, and look at whose it is.
+func TestKeyFrom(t *testing.T) {
+	t.Parallel()
+	const other = `{"item":"pen","amount_minor":5000}`
+	numbered := func(number string) string { return `{"item":"book","amount_minor":5000,"reference":"` + number + `"}` }
+	for _, c := range []struct {
+		name          string
+		settings      guard.Settings
+		first, second request
+		want          string
+	}{
+		{"the content, sent again under another key", guard.Settings{KeyFrom: "content"}, order("send-1", "k1"), order("send-2", "k2"), "201, order 1 again"},
+		{"other content under the same key", guard.Settings{KeyFrom: "content"}, order("send-1", "k"), order("send-2", "k").with(other), "201, order 2"},
+		{"the operation, sent again under another key", guard.Settings{KeyFrom: "reference"}, order("send-1", "k1"), order("send-2", "k2"), "201, order 1 again"},
+		{"a number, sent again", guard.Settings{KeyFrom: "reference"}, order("send-1", "k1").with(numbered("7")), order("send-2", "k2").with(numbered("7")), "201, order 1 again"},
+		{"another number", guard.Settings{KeyFrom: "reference"}, order("send-1", "k").with(numbered("7")), order("send-2", "k").with(numbered("8")), "201, order 2"},
+		{"a key of two tenants", guard.Settings{}, order("send-1", "1").of("a"), order("send-2", "1").of("b"), "201, order 1 again"},
+		{"the same, each within its own", guard.Settings{Scope: "tenant"}, order("send-1", "1").of("a"), order("send-2", "1").of("b"), "201, order 2"},
+		{"one tenant, twice", guard.Settings{Scope: "tenant"}, order("send-1", "1").of("a"), order("send-2", "1").of("a"), "201, order 1 again"},
+		{"tenants that could be taken for each other", guard.Settings{Scope: "tenant"}, order("send-1", "b/c").of("a"), order("send-2", "c").of("a/b"), "201, order 2"},
+		{"one tenant, another method", guard.Settings{Scope: "tenant-and-operation"}, order("send-1", "1").of("a"), order("send-2", "1").of("a").by("PUT"), "201, order 2"},
+		{"one tenant, the same method", guard.Settings{Scope: "tenant-and-operation"}, order("send-1", "1").of("a"), order("send-2", "1").of("a"), "201, order 1 again"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for _, kind := range []string{"unique-index", "check-then-insert", "same-transaction", "redis-precheck"} {
+				g := c.settings
+				g.Kind = kind
+				var got answer
+				play(t, slowserver.Config{Guard: g}, func(b *bench) {
+					b.send(c.first)
+					got = b.send(c.second)
+				})
+				diff(t, kind, c.want, got.String())
+			}
+		})
+	}
+}
+
 func TestOwnKeys(t *testing.T) {
 	eachGuard(t, func(t *testing.T, g guarded, c slowserver.Config) {
 		c.OwnKeys = true

@@ -6,6 +6,7 @@ package slowserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -297,7 +298,7 @@ func (h *handling) receive() error {
 	if len(body) == 0 {
 		q := h.r.URL.Query()
 		amount, _ := strconv.ParseInt(q.Get("amount_minor"), 10, 64)
-		h.order = lab.OrderRequest{Item: q.Get("item"), Amount: amount}
+		h.order = lab.OrderRequest{Item: q.Get("item"), Amount: amount, Reference: q.Get("reference")}
 		h.body = []byte(h.r.URL.RawQuery)
 	} else if err := json.Unmarshal(body, &h.order); err != nil {
 		return fmt.Errorf("the body is not an order: %w", err)
@@ -305,10 +306,10 @@ func (h *handling) receive() error {
 	if h.order.Item == "" || h.order.Amount <= 0 {
 		return errors.New("an order needs an item and an amount_minor above 0")
 	}
-	h.key = h.findKey()
 	h.tenant = h.r.Header.Get(lab.HeaderTenant)
+	h.key = h.findKey()
 	if len(h.key) > maxKey {
-		return fmt.Errorf("an Idempotency-Key has at most %d bytes", maxKey)
+		return fmt.Errorf("a key has at most %d bytes", maxKey)
 	}
 	return nil
 }
@@ -330,20 +331,39 @@ func (h *handling) list() {
 	h.answer(guard.Answer{Status: http.StatusOK, Body: append(body, '\n')})
 }
 
-// findKey returns the key that the request is known by.
+// findKey returns the key that the request is known by, within its scope; "" for none.
 func (h *handling) findKey() string {
-	if h.service.config.OwnKeys {
-		return "own-" + strconv.Itoa(h.arrival)
+	config := h.service.config
+	key := ""
+	switch keys := h.r.Header.Values(lab.HeaderKey); {
+	case config.OwnKeys:
+		key = "own-" + strconv.Itoa(h.arrival)
+	case config.Guard.From() == "content":
+		key = "content-" + h.fingerprint()
+	case config.Guard.From() == "reference":
+		key = h.reference()
+	case len(keys) > 0 && config.Guard.KeyValue == "last":
+		key = keys[len(keys)-1]
+	case len(keys) > 0:
+		key = keys[0]
 	}
-	keys := h.r.Header.Values(lab.HeaderKey)
-	switch {
-	case len(keys) == 0:
+	if key == "" {
 		return ""
-	case h.service.config.Guard.KeyValue == "last":
-		return keys[len(keys)-1]
 	}
-	return keys[0]
+	// Escaped, so that no two tenants with their keys come to the same.
+	tenant := url.PathEscape(h.tenant)
+	switch config.Guard.Scope {
+	case "tenant":
+		return tenant + "/" + key
+	case "tenant-and-operation":
+		return tenant + "/" + h.r.Method + "/" + key
+	}
+	return key
 }
+
+// reference is the business's own number of what is ordered. The lab's caller has one for each
+// operation, whatever key it sends.
+func (h *handling) reference() string { return cmp.Or(h.order.Reference, h.operation()) }
 
 // strike plays the faults of a place, each once on a request: a transaction that is done again
 // does not meet them again. It returns [fault.ErrEnded] when one of them has ended the request.
@@ -575,6 +595,7 @@ func (h *handling) desk() guard.Desk {
 		Keys:     h.life.keys(),
 		Memory:   &h.life.memory,
 		Now:      s.config.Clock.Now,
+		Date:     s.config.Clock.Date,
 		Record: func(kind lab.Kind, detail string) {
 			h.record(lab.Event{Kind: kind, Key: h.key, Detail: detail})
 		},

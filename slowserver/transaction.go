@@ -75,6 +75,8 @@ func (h *handling) process() (_ guard.Answer, err error) {
 			if unknown++; unknown > maxUnknown {
 				return answer, err
 			}
+		case errors.Is(err, store.ErrDuplicate) && h.pass.Duplicate != nil:
+			return h.pass.Duplicate(h.work)
 		default:
 			return answer, err
 		}
@@ -213,7 +215,7 @@ func (h *handling) orderOutside() (err error) {
 // write writes the order.
 func (h *handling) write(tx store.Tx) (int64, error) {
 	return tx.Order(h.work, store.Order{
-		Operation: h.operation(), Send: h.path(), Node: h.node, Key: h.key,
+		Operation: h.operation(), Send: h.path(), Node: h.node, Key: h.key, Reference: h.pass.Reference,
 		Amount: h.order.Amount, Created: h.service.config.Clock.Now(),
 	})
 }

@@ -24,6 +24,7 @@ const (
 	// The types of application/problem+json answers that a caller tells apart.
 	ProblemInProgress = "urn:retrylab:problem:in-progress"  // the first request with this key is at work
 	ProblemConflict   = "urn:retrylab:problem:key-conflict" // the key was used for another request
+	ProblemDuplicate  = "urn:retrylab:problem:duplicate"    // it was asked for before, whatever became of that
 	ProblemInjected   = "urn:retrylab:problem:injected"     // a status that a fault answered
 	ProblemInvalid    = "urn:retrylab:problem:invalid"      // a request that is no order
 	ProblemUpstream   = "urn:retrylab:problem:upstream"     // a hop got no answer from behind it
@@ -35,9 +36,10 @@ const (
 
 // OrderRequest is the body of an order; a request without a body carries the same as a query.
 type OrderRequest struct {
-	Item     string `json:"item"`
-	Amount   int64  `json:"amount_minor"`
-	SignedAt int64  `json:"signed_at_ms,omitempty"` // of a request that is signed: when, in scenario time
+	Item      string `json:"item"`
+	Amount    int64  `json:"amount_minor"`
+	Reference string `json:"reference,omitempty"`    // the business's own number of what is ordered
+	SignedAt  int64  `json:"signed_at_ms,omitempty"` // of a request that is signed: when, in scenario time
 }
 
 // OrderReply is the body of an order's answer.

@@ -1,9 +1,7 @@
 package guard
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 
 	"retrylab/internal/lab"
@@ -20,7 +18,7 @@ import (
 var CheckThenInsert = Guard{
 	Name:  "check-then-insert",
 	Doc:   "looks the key up before the work and writes it after: requests that overlap all pass",
-	Takes: []string{"fingerprint", "key-value", "isolation"},
+	Takes: []string{"fingerprint", "key-from", "key-value", "scope", "isolation"},
 	Admit: func(ctx context.Context, d Desk, r Request) (Pass, error) {
 		if d.Settings.Isolation != "" {
 			return d.lookAtOrders(ctx, r)
@@ -68,9 +66,6 @@ func (d Desk) lookAtOrders(ctx context.Context, r Request) (pass Pass, err error
 		return Pass{Tx: tx}, nil
 	}
 	d.Record(lab.LookUp, "done")
-	var body bytes.Buffer
-	if err := json.NewEncoder(&body).Encode(lab.OrderReply{Order: number, Status: "created"}); err != nil {
-		return Pass{}, err
-	}
-	return Pass{Answer: &Answer{Status: 201, Body: body.Bytes(), Replayed: true}}, nil
+	a, err := placed(number)
+	return Pass{Answer: a}, err
 }

@@ -38,6 +38,7 @@ type Desk struct {
 	Keys     store.Keys           // nil for a guard that does not ask for it
 	Memory   *Memory              // of the process that handles the request
 	Now      func() time.Duration // scenario time
+	Date     func() time.Time     // the same on the lab's calendar
 	Record   func(kind lab.Kind, detail string)
 	// AfterFunc calls f after d of scenario time, unless it is stopped before.
 	AfterFunc func(d time.Duration, f func()) (stop func() bool)
@@ -60,6 +61,11 @@ type Pass struct {
 	// answer when the request does not hold its claim any more; the transaction, and the order
 	// with it, is then given up.
 	Finish func(ctx context.Context, tx store.Tx, a Answer) (*Answer, error)
+	// Reference, when set, is what the order is known by: no other may have it.
+	Reference string
+	// Duplicate, when set, is asked what to answer when an order with the Reference was there, and
+	// the transaction has been given up.
+	Duplicate func(ctx context.Context) (Answer, error)
 	// Committed does the guard's part that lies outside the database, after the commit and after
 	// whatever strikes there: a process that dies in between never comes to it.
 	Committed func(ctx context.Context, a Answer) error
@@ -78,7 +84,7 @@ type Guard struct {
 }
 
 // All lists every guard.
-var All = []Guard{None, CheckThenInsert, UniqueIndex, SameTransaction, PerProcess, RedisPrecheck}
+var All = []Guard{None, CheckThenInsert, UniqueIndex, SameTransaction, NaturalKey, PerProcess, RedisPrecheck}
 
 // Find returns the guard of that name; the empty name is none.
 func Find(name string) (Guard, bool) {
@@ -100,9 +106,24 @@ func problem(kind, title string, status int) *Answer {
 
 // inProgress is the answer to a duplicate of a request that is at work.
 func (d Desk) inProgress() *Answer {
+	if d.Settings.InProgress == "conflict" {
+		return duplicate()
+	}
 	a := problem(lab.ProblemInProgress, "a request with this key is in progress", 409)
 	a.RetryAfter = d.Settings.RetryAfter
 	return a
+}
+
+// duplicate is the answer of a service that says that it was asked before and not what became of
+// that: to a client it is a refusal.
+func duplicate() *Answer {
+	return problem(lab.ProblemDuplicate, "this was asked for before", 409)
+}
+
+// placed is the answer to a request whose order is there, made from the order itself.
+func placed(number int64) (*Answer, error) {
+	body, err := json.Marshal(lab.OrderReply{Order: number, Status: "created"})
+	return &Answer{Status: 201, Body: append(body, '\n'), Replayed: true}, err
 }
 
 // fencedOut is the answer to a request whose claim another has taken over. What becomes of the
@@ -130,6 +151,9 @@ func (d Desk) known(kind lab.Kind, r Request, rec store.Record) (*Answer, bool) 
 		return nil, false
 	}
 	d.Record(kind, rec.Status.String())
+	if d.Settings.OnDuplicate == "conflict" {
+		return duplicate(), true
+	}
 	return &Answer{Status: rec.Code, Body: rec.Body, Replayed: true}, true
 }
 

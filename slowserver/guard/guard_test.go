@@ -45,13 +45,13 @@ func TestCheck(t *testing.T) {
 		{"redis-precheck, write last", Settings{Kind: "redis-precheck", Write: "last", Presence: "done"}, nil},
 
 		{"unknown kind", Settings{Kind: "prayer"}, &Problem{
-			"kind", `unknown guard "prayer"`, "one of: none, check-then-insert, unique-index, same-transaction, per-process, redis-precheck",
+			"kind", `unknown guard "prayer"`, "one of: none, check-then-insert, unique-index, same-transaction, natural-key, per-process, redis-precheck",
 		}},
 		{"unknown claim", Settings{Kind: "unique-index", Claim: "last"}, &Problem{
 			"claim", `claim cannot be "last"`, "one of: first, at-insert",
 		}},
 		{"unknown in-progress", Settings{Kind: "unique-index", InProgress: "425"}, &Problem{
-			"in-progress", `in-progress cannot be "425"`, "one of: 409, wait, replay",
+			"in-progress", `in-progress cannot be "425"`, "one of: 409, conflict, wait, replay",
 		}},
 		{"unknown fingerprint", Settings{Kind: "same-transaction", Fingerprint: "md5"}, &Problem{
 			"fingerprint", `fingerprint cannot be "md5"`, "one of: none, raw, canonical",
@@ -93,7 +93,7 @@ func TestCheck(t *testing.T) {
 		{"unknown lock", Settings{Kind: "same-transaction", Lock: "table"}, &Problem{"lock", `lock cannot be "table"`, "one of: none, advisory"}},
 		{"unknown insert", Settings{Kind: "same-transaction", Insert: "loud"}, &Problem{"insert", `insert cannot be "loud"`, "one of: quiet, plain"}},
 		{"unknown on-duplicate", Settings{Kind: "same-transaction", Insert: "plain", OnDuplicate: "panic"}, &Problem{
-			"on-duplicate", `on-duplicate cannot be "panic"`, "one of: fail, read-on, start-over",
+			"on-duplicate", `on-duplicate cannot be "panic"`, "one of: replay, conflict, fail, read-on, start-over",
 		}},
 		{"unknown presence", Settings{Kind: "redis-precheck", Presence: "maybe"}, &Problem{"presence", `presence cannot be "maybe"`, "one of: status, done"}},
 		{"unknown write", Settings{Kind: "redis-precheck", Write: "never"}, &Problem{"write", `write cannot be "never"`, "one of: first, last"}},
@@ -111,8 +111,30 @@ func TestCheck(t *testing.T) {
 		{"index of another guard", Settings{Kind: "per-process", Index: true}, foreign("index", "per-process")},
 
 		{"on-duplicate without a plain insert", Settings{Kind: "same-transaction", OnDuplicate: "fail"}, &Problem{
-			"on-duplicate", "on-duplicate means nothing without insert plain: a quiet insert meets no unique violation", "add insert: plain",
+			"on-duplicate", "on-duplicate means nothing without insert plain: a quiet insert meets no unique violation", "use insert: plain of same-transaction",
 		}},
+		{"read-on of another guard", Settings{Kind: "unique-index", OnDuplicate: "read-on"}, &Problem{
+			"on-duplicate", "on-duplicate means nothing without insert plain: a quiet insert meets no unique violation", "use insert: plain of same-transaction",
+		}},
+		{"in-progress where nobody looks", Settings{Kind: "unique-index", OnDuplicate: "fail", InProgress: "wait"}, &Problem{
+			"in-progress", "in-progress means nothing with on-duplicate fail: nobody looks at what is there", "use on-duplicate replay or conflict",
+		}},
+		{"key-value of no header", Settings{Kind: "unique-index", KeyFrom: "content", KeyValue: "last"}, &Problem{
+			"key-value", "key-value means nothing without key-from header: no key of the request counts", "use key-from header",
+		}},
+		{"key-value of a reference", Settings{Kind: "natural-key", KeyValue: "last"}, &Problem{
+			"key-value", "key-value means nothing without key-from header: no key of the request counts", "use key-from header",
+		}},
+		{"no fingerprint for a key of it", Settings{Kind: "unique-index", KeyFrom: "content", Fingerprint: "none"}, &Problem{
+			"fingerprint", "fingerprint means nothing with key-from content: the key is made of it", "use raw or canonical",
+		}},
+		{"fingerprint of an order that keeps no body", Settings{Kind: "natural-key", Fingerprint: "raw"}, &Problem{
+			"fingerprint", "fingerprint means nothing here: orders do not keep the body they came from", "use key-from content",
+		}},
+		{"scope", Settings{Kind: "unique-index", Scope: "tenant", UniqueOver: "key-and-day"}, nil},
+		{"unknown scope", Settings{Kind: "unique-index", Scope: "world"}, &Problem{"scope", `scope cannot be "world"`, "one of: none, tenant, tenant-and-operation"}},
+		{"unknown key-from", Settings{Kind: "unique-index", KeyFrom: "cookie"}, &Problem{"key-from", `key-from cannot be "cookie"`, "one of: header, content, reference"}},
+		{"unique-over of another guard", Settings{Kind: "same-transaction", UniqueOver: "key"}, foreign("unique-over", "same-transaction")},
 		{"fingerprint of orders", Settings{Kind: "check-then-insert", Isolation: "serializable", Fingerprint: "raw"}, &Problem{
 			"fingerprint", "fingerprint means nothing with isolation: the look is at the orders, which do not keep the body they came from", "",
 		}},

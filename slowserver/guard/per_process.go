@@ -13,7 +13,7 @@ import (
 var PerProcess = Guard{
 	Name:  "per-process",
 	Doc:   "remembers keys in a map of the process: every replica has its own, and a restart forgets it",
-	Takes: []string{"retry-after", "fingerprint", "key-value", "on-failure"},
+	Takes: []string{"retry-after", "fingerprint", "key-from", "key-value", "scope", "on-failure"},
 	Admit: func(_ context.Context, d Desk, r Request) (Pass, error) {
 		rec, won := d.Memory.claim(r.Key, store.Record{Hash: r.Hash, Owner: r.Send})
 		if !won {

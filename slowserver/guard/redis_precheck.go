@@ -15,7 +15,7 @@ import (
 var RedisPrecheck = Guard{
 	Name:  "redis-precheck",
 	Doc:   "asks a store of keys beside the database: what that forgets is done again",
-	Takes: []string{"retry-after", "fingerprint", "key-value", "on-failure", "ttl", "presence", "write", "client-retries", "index"},
+	Takes: []string{"retry-after", "fingerprint", "key-from", "key-value", "scope", "on-failure", "ttl", "presence", "write", "client-retries", "index"},
 	Keys:  true,
 	Admit: func(ctx context.Context, d Desk, r Request) (Pass, error) {
 		admit := d.claimBeside

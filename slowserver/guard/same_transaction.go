@@ -18,7 +18,7 @@ import (
 var SameTransaction = Guard{
 	Name:  "same-transaction",
 	Doc:   "key and order in one transaction, open during the work: duplicates wait in the database",
-	Takes: []string{"fingerprint", "key-value", "isolation", "lock-timeout", "idle-timeout", "lock", "insert", "on-duplicate"},
+	Takes: []string{"fingerprint", "key-from", "key-value", "scope", "isolation", "lock-timeout", "idle-timeout", "lock", "insert", "on-duplicate"},
 	Admit: func(ctx context.Context, d Desk, r Request) (Pass, error) {
 		for {
 			pass, again, err := d.claimInTransaction(ctx, r)

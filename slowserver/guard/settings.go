@@ -11,12 +11,14 @@ import (
 
 // Settings is a guard as a scenario file writes it.
 type Settings struct {
-	Kind        string        `yaml:"kind" doc:"none, check-then-insert, unique-index, same-transaction, per-process or redis-precheck"`
+	Kind        string        `yaml:"kind" doc:"none, check-then-insert, unique-index, same-transaction, natural-key, per-process or redis-precheck"`
 	Claim       string        `yaml:"claim" doc:"unique-index: when the key is claimed: first (before the work, the default) or at-insert (with the order)"`
-	InProgress  string        `yaml:"in-progress" doc:"unique-index, claim first: what a duplicate gets while the first is at work: 409 (the default), wait, or replay (a success that is not one yet)"`
+	InProgress  string        `yaml:"in-progress" doc:"unique-index, claim first: what a duplicate gets while the first is at work: 409 (the default; it says that the first is at work), conflict (a 409 that does not say so), wait, or replay (a success that is not one yet)"`
 	RetryAfter  time.Duration `yaml:"retry-after" doc:"Retry-After of a 409 for a duplicate in progress, whole seconds; none when absent"`
 	Fingerprint string        `yaml:"fingerprint" doc:"how the bodies of one key are compared: none, raw (bytes, the default) or canonical (white space apart)"`
-	KeyValue    string        `yaml:"key-value" doc:"which Idempotency-Key counts when a request carries several: first (the default) or last"`
+	KeyFrom     string        `yaml:"key-from" doc:"what the key is: header (the Idempotency-Key, the default), content (made of the body by the server) or reference (the business's own number of what is ordered, the same whoever sends it again; the default of natural-key)"`
+	KeyValue    string        `yaml:"key-value" doc:"key-from header: which Idempotency-Key counts when a request carries several: first (the default) or last"`
+	Scope       string        `yaml:"scope" doc:"within what a key is one: none (the whole service, the default), tenant (the header X-Tenant) or tenant-and-operation (the method as well)"`
 	OnFailure   string        `yaml:"on-failure" doc:"what a failed request leaves of its key: keep (the default), delete or mark"`
 	Lease       time.Duration `yaml:"lease" doc:"unique-index, claim first: how long a claim holds; a later request takes it over when it has run out. For ever when absent"`
 	Fencing     string        `yaml:"fencing" doc:"unique-index, claim first: what of its claim a request compares before it finishes or releases it: none (the default), fence or owner-and-fence"`
@@ -25,7 +27,8 @@ type Settings struct {
 	IdleTimeout time.Duration `yaml:"idle-timeout" doc:"same-transaction: how long the transaction may do nothing before the database ends it; for ever when absent"`
 	Lock        string        `yaml:"lock" doc:"same-transaction: what is asked for before the claim: none (the default) or advisory, a lock that is refused at once with a 409"`
 	Insert      string        `yaml:"insert" doc:"same-transaction: how the key is inserted: quiet (ON CONFLICT DO NOTHING, the default) or plain (a look at the key, then an INSERT)"`
-	OnDuplicate string        `yaml:"on-duplicate" doc:"same-transaction, insert plain: what follows a unique violation: fail (the default), read-on (in the same transaction) or start-over (in a new one)"`
+	OnDuplicate string        `yaml:"on-duplicate" doc:"what a duplicate gets when the first is done: replay (its answer, the default), conflict (a 409) or fail (a 500: nobody has thought of the unique violation). same-transaction with insert plain knows read-on (in the same transaction) and start-over (in a new one) as well, and fails by default"`
+	UniqueOver  string        `yaml:"unique-over" doc:"unique-index: what the index holds: key (the default), or key-and-time or key-and-day, as a table must have it that is partitioned by time: the key is let in again with another time"`
 	TTL         time.Duration `yaml:"ttl" doc:"redis-precheck: how long a key is kept; for ever when absent"`
 	Presence    string        `yaml:"presence" doc:"redis-precheck: what it means that a key is there: status (its value says in progress or holds the answer, the default) or done"`
 	Write       string        `yaml:"write" doc:"redis-precheck: when the key is written: first (SET NX before the work, the default) or last (after the commit)"`
@@ -35,6 +38,17 @@ type Settings struct {
 
 // Open reports whether the guard holds a transaction open during the work.
 func (s Settings) Open() bool { return s.Kind == SameTransaction.Name || s.Isolation != "" }
+
+// From is what the key of a request is.
+func (s Settings) From() string {
+	switch {
+	case s.KeyFrom != "":
+		return s.KeyFrom
+	case s.Kind == NaturalKey.Name:
+		return "reference"
+	}
+	return "header"
+}
 
 // Problem is what is wrong with settings: which, why, and what would be right.
 type Problem struct{ Field, What, Hint string }
@@ -54,16 +68,19 @@ func word(name string, value func(Settings) string, words ...string) field {
 // fields lists the settings beside kind.
 var fields = []field{
 	word("claim", func(s Settings) string { return s.Claim }, "first", "at-insert"),
-	word("in-progress", func(s Settings) string { return s.InProgress }, "409", "wait", "replay"),
+	word("in-progress", func(s Settings) string { return s.InProgress }, "409", "conflict", "wait", "replay"),
 	word("fingerprint", func(s Settings) string { return s.Fingerprint }, "none", "raw", "canonical"),
+	word("key-from", func(s Settings) string { return s.KeyFrom }, "header", "content", "reference"),
 	word("key-value", func(s Settings) string { return s.KeyValue }, "first", "last"),
+	word("scope", func(s Settings) string { return s.Scope }, "none", "tenant", "tenant-and-operation"),
 	word("on-failure", func(s Settings) string { return s.OnFailure }, "keep", "delete", "mark"),
 	word("fencing", func(s Settings) string { return s.Fencing }, "none", "fence", "owner-and-fence"),
 	word("isolation", func(s Settings) string { return s.Isolation },
 		string(store.ReadCommitted), string(store.RepeatableRead), string(store.Serializable)),
 	word("lock", func(s Settings) string { return s.Lock }, "none", "advisory"),
 	word("insert", func(s Settings) string { return s.Insert }, "quiet", "plain"),
-	word("on-duplicate", func(s Settings) string { return s.OnDuplicate }, "fail", "read-on", "start-over"),
+	word("on-duplicate", func(s Settings) string { return s.OnDuplicate }, "replay", "conflict", "fail", "read-on", "start-over"),
+	word("unique-over", func(s Settings) string { return s.UniqueOver }, "key", "key-and-time", "key-and-day"),
 	word("presence", func(s Settings) string { return s.Presence }, "status", "done"),
 	word("write", func(s Settings) string { return s.Write }, "first", "last"),
 	{name: "retry-after", set: func(s Settings) bool { return s.RetryAfter != 0 }},
@@ -97,9 +114,31 @@ var exclusions = []struct {
 		what:   "with isolation: the look is at the orders, which do not keep the body they came from",
 	},
 	{
-		when:   func(s Settings) bool { return s.Insert != "plain" },
+		when: func(s Settings) bool {
+			return s.Insert != "plain" && (s.OnDuplicate == "read-on" || s.OnDuplicate == "start-over" || s.OnDuplicate == "fail" && s.Kind == SameTransaction.Name)
+		},
 		fields: []string{"on-duplicate"},
-		what:   "without insert plain: a quiet insert meets no unique violation", hint: "add insert: plain",
+		what:   "without insert plain: a quiet insert meets no unique violation", hint: "use insert: plain of same-transaction",
+	},
+	{
+		when:   func(s Settings) bool { return s.OnDuplicate == "fail" },
+		fields: []string{"in-progress", "lease"},
+		what:   "with on-duplicate fail: nobody looks at what is there", hint: "use on-duplicate replay or conflict",
+	},
+	{
+		when:   func(s Settings) bool { return s.From() != "header" },
+		fields: []string{"key-value"},
+		what:   "without key-from header: no key of the request counts", hint: "use key-from header",
+	},
+	{
+		when:   func(s Settings) bool { return s.KeyFrom == "content" && s.Fingerprint == "none" },
+		fields: []string{"fingerprint"},
+		what:   "with key-from content: the key is made of it", hint: "use raw or canonical",
+	},
+	{
+		when:   func(s Settings) bool { return s.Kind == NaturalKey.Name && s.KeyFrom != "content" },
+		fields: []string{"fingerprint"},
+		what:   "here: orders do not keep the body they came from", hint: "use key-from content",
 	},
 	{
 		when:   func(s Settings) bool { return s.Presence == "done" },

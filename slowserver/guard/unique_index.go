@@ -3,6 +3,8 @@ package guard
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"retrylab/internal/lab"
 	"retrylab/slowserver/store"
@@ -12,20 +14,63 @@ import (
 // before the work, where a duplicate finds a request in progress, or together with the order,
 // where a duplicate has done the work in vain and its transaction is rolled back.
 var UniqueIndex = Guard{
-	Name:  "unique-index",
-	Doc:   "the database decides who is first: a key can be inserted once",
-	Takes: []string{"claim", "in-progress", "retry-after", "fingerprint", "key-value", "on-failure", "lease", "fencing"},
+	Name: "unique-index",
+	Doc:  "the database decides who is first: a key can be inserted once",
+	Takes: []string{
+		"claim", "in-progress", "retry-after", "on-duplicate", "unique-over", "fingerprint", "key-from", "key-value", "scope",
+		"on-failure", "lease", "fencing",
+	},
 	Admit: func(ctx context.Context, d Desk, r Request) (Pass, error) {
 		if d.Settings.Claim == "at-insert" {
-			return Pass{Claim: d.claimAtInsert(r), Finish: finish(r)}, nil
+			return d.admitToInsert(r), nil
 		}
+		r.Key = d.indexed(r.Key)
 		return d.claimFirst(ctx, r)
 	},
 }
 
+// indexed is what the index holds for a key that is claimed now. The index of a table that is
+// partitioned by time has to contain the time, and so lets a key in again with another time.
+func (d Desk) indexed(key string) string {
+	switch d.Settings.UniqueOver {
+	case "key-and-time":
+		return fmt.Sprintf("%s@%dus", key, d.Now().Microseconds())
+	case "key-and-day":
+		return key + "@" + d.Date().Format(time.DateOnly)
+	}
+	return key
+}
+
+// admitToInsert lets a request work; its key is claimed in the order's transaction.
+func (d Desk) admitToInsert(r Request) Pass {
+	row := r
+	return Pass{
+		Claim: func(ctx context.Context, tx store.Tx) (*Answer, error) {
+			row.Key = d.indexed(r.Key)
+			return d.claimAtInsert(row)(ctx, tx)
+		},
+		Finish: func(ctx context.Context, tx store.Tx, a Answer) (*Answer, error) { return finish(row)(ctx, tx, a) },
+	}
+}
+
+// insert claims a key for r. It returns 0 when the key is taken, unless nobody has thought of that:
+// then the violation is an error like any.
+func (d Desk) insert(ctx context.Context, tx store.Tx, r Request) (fence int64, err error) {
+	if d.Settings.OnDuplicate != "fail" {
+		return tx.Claim(ctx, r.Key, d.claim(r))
+	}
+	if err := tx.Insert(ctx, r.Key, d.claim(r)); err != nil {
+		if errors.Is(err, store.ErrDuplicate) {
+			d.Record(lab.Claim, "duplicate")
+		}
+		return 0, err
+	}
+	return 1, nil
+}
+
 func (d Desk) claimAtInsert(r Request) func(context.Context, store.Tx) (*Answer, error) {
 	return func(ctx context.Context, tx store.Tx) (*Answer, error) {
-		fence, err := tx.Claim(ctx, r.Key, d.claim(r))
+		fence, err := d.insert(ctx, tx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +159,7 @@ func (d Desk) tryClaim(ctx context.Context, r Request) (rec store.Record, fence 
 		return rec, 0, err
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }()
-	if fence, err = tx.Claim(ctx, r.Key, d.claim(r)); err != nil {
+	if fence, err = d.insert(ctx, tx, r); err != nil {
 		return rec, 0, err
 	}
 	if fence != 0 {

@@ -55,6 +55,7 @@ type Order struct {
 	Send      string
 	Node      string
 	Key       string        // empty where none was sent
+	Reference string        // unique among orders; empty where there is none
 	Amount    int64         // minor units
 	Created   time.Duration // scenario time
 }
@@ -119,7 +120,8 @@ type Tx interface {
 	Finish(ctx context.Context, key string, by Holder, r Record) (held bool, err error)
 	// Release deletes the record of key, if by holds it. It reports whether it did.
 	Release(ctx context.Context, key string, by Holder) (held bool, err error)
-	// Order inserts an order and returns its number.
+	// Order inserts an order and returns its number: [ErrDuplicate] when there is one with its
+	// reference.
 	Order(ctx context.Context, o Order) (int64, error)
 	// Placed returns the number of an order with key as this transaction sees it, the first of
 	// them where there are several.

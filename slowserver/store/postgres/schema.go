@@ -157,6 +157,7 @@ func tablesIn(schema, suffix string) tables {
 			send text NOT NULL,
 			node text NOT NULL,
 			idem_key text,
+			reference text UNIQUE,
 			amount_minor bigint NOT NULL,
 			created_us bigint NOT NULL
 		);
@@ -201,8 +202,8 @@ func tablesIn(schema, suffix string) tables {
 		finish: in("UPDATE {keys} SET status = $4, response_code = $5, response_body = $6, lease_until_us = NULL" +
 			" WHERE idem_key = $1 AND ($2 = '' OR status = 0 AND owner = $2) AND ($3 = 0 OR status = 0 AND fence = $3)"),
 		release: in("DELETE FROM {keys} WHERE idem_key = $1 AND ($2 = '' OR owner = $2) AND ($3 = 0 OR fence = $3)"),
-		order: in("INSERT INTO {orders} (operation, send, node, idem_key, amount_minor, created_us)" +
-			" VALUES ($1, $2, $3, nullif($4, ''), $5, $6) RETURNING id"),
+		order: in("INSERT INTO {orders} (operation, send, node, idem_key, reference, amount_minor, created_us)" +
+			" VALUES ($1, $2, $3, nullif($4, ''), nullif($5, ''), $6, $7) RETURNING id"),
 		placed: in("SELECT id FROM {orders} WHERE idem_key = $1 ORDER BY id LIMIT 1"),
 		touch: in("INSERT INTO {shared} AS row (name, changes) VALUES ($1, 1)" +
 			" ON CONFLICT (name) DO UPDATE SET changes = row.changes + 1"),

@@ -228,8 +228,12 @@ func (t *tx) change(ctx context.Context, what, resource, query string, args ...a
 }
 
 func (t *tx) Order(ctx context.Context, o store.Order) (id int64, err error) {
-	err = t.query(ctx, "insert order", "", nil, func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, t.store.tables.order, o.Operation, o.Send, o.Node, o.Key, o.Amount, o.Created.Microseconds()).Scan(&id)
+	resource := ""
+	if o.Reference != "" {
+		resource = "reference " + o.Reference // of an order that another has not committed yet
+	}
+	err = t.query(ctx, "insert order", resource, always, func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, t.store.tables.order, o.Operation, o.Send, o.Node, o.Key, o.Reference, o.Amount, o.Created.Microseconds()).Scan(&id)
 	})
 	return id, err
 }

@@ -30,6 +30,7 @@ CREATE TABLE orders (
 	send TEXT NOT NULL,
 	node TEXT NOT NULL,
 	idem_key TEXT,
+	reference TEXT UNIQUE,
 	amount_minor INTEGER NOT NULL,
 	created_us INTEGER NOT NULL
 ) STRICT;
@@ -572,15 +573,11 @@ func (t *tx) Placed(ctx context.Context, key string) (number int64, found bool, 
 }
 
 func (t *tx) Order(ctx context.Context, o store.Order) (int64, error) {
-	var key any
-	if o.Key != "" {
-		key = o.Key
-	}
 	res, err := t.tx.ExecContext(context.WithoutCancel(ctx),
-		"INSERT INTO orders (operation, send, node, idem_key, amount_minor, created_us) VALUES (?, ?, ?, ?, ?, ?)",
-		o.Operation, o.Send, o.Node, key, o.Amount, o.Created.Microseconds())
+		"INSERT INTO orders (operation, send, node, idem_key, reference, amount_minor, created_us) VALUES (?, ?, ?, nullif(?, ''), nullif(?, ''), ?, ?)",
+		o.Operation, o.Send, o.Node, o.Key, o.Reference, o.Amount, o.Created.Microseconds())
 	if err != nil {
-		return 0, fmt.Errorf("insert order: %w", err)
+		return 0, fmt.Errorf("insert order: %w", classified(err))
 	}
 	return res.LastInsertId()
 }

@@ -73,6 +73,7 @@ var cases = []struct {
 	{"who does not hold a key changes nothing", fenced},
 	{"a plain insert of a key that is there is a duplicate", duplicate},
 	{"an order is found by its key", placed},
+	{"a reference belongs to one order", referenced},
 	{"a row that orders share", touched},
 	{"entries of a ledger", entries},
 	{"an entry in the order's transaction ends with it", entriesWithOrder},
@@ -434,6 +435,31 @@ func placed(b *bench) {
 	find(tx, "k", first)
 	find(tx, "", 0)
 	b.must(tx.Rollback())
+}
+
+func referenced(b *bench) {
+	insert := func(tx store.Tx, operation, reference string) error {
+		_, err := tx.Order(b.Context(), store.Order{Operation: operation, Send: operation, Node: "order-1", Amount: 1, Reference: reference})
+		return err
+	}
+	b.do(func(tx store.Tx) {
+		b.must(insert(tx, "op-1", "R1"))
+		b.must(insert(tx, "op-2", "R2"))
+		b.must(insert(tx, "op-3", "")) // none is no reference
+		b.must(insert(tx, "op-4", ""))
+	})
+	tx := b.begin("second")
+	if err := insert(tx, "op-5", "R1"); !errors.Is(err, store.ErrDuplicate) {
+		b.Errorf("a second order with the reference: %v, want %v", err, store.ErrDuplicate)
+	}
+	b.must(tx.Rollback())
+	tx = b.begin("given up")
+	b.must(insert(tx, "op-6", "R6"))
+	b.must(tx.Rollback())
+	b.do(func(tx store.Tx) { b.must(insert(tx, "op-7", "R6")) })
+	for operation, want := range map[string]int{"op-1": 1, "op-3": 1, "op-4": 1, "op-5": 0, "op-6": 0, "op-7": 1} {
+		b.wantCount(operation, want)
+	}
 }
 
 func touched(b *bench) {
