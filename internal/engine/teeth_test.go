@@ -123,6 +123,9 @@ func sabotages(t scenarios.Trial) []sabotage {
 	if t.Setup.Caller.Key != "none" {
 		add("without the key", true, func(c *scenarios.Trial) { c.Setup.Caller.Key = "none" })
 	}
+	if t.Setup.Caller.Content != "same" {
+		add("with the same content", true, func(c *scenarios.Trial) { c.Setup.Caller.Content = "same" })
+	}
 	if t.Setup.Caller.Pool > 0 {
 		add("without the pool", true, func(c *scenarios.Trial) { c.Setup.Caller.Pool = 0 })
 	}
@@ -134,11 +137,23 @@ func sabotages(t scenarios.Trial) []sabotage {
 	}
 	for i, f := range t.Setup.Server.Faults {
 		add("without the fault "+f.Name(), true, func(c *scenarios.Trial) { c.Setup.Server.Faults = slices.Delete(c.Setup.Server.Faults, i, i+1) })
+		change := func(what string, set func(*fault.Settings)) {
+			add("without the "+what+" of the fault "+f.Name(), true, func(c *scenarios.Trial) { set(&c.Setup.Server.Faults[i]) })
+		}
+		if f.From > 0 || f.Until > 0 {
+			change("window", func(f *fault.Settings) { f.From, f.Until = 0, 0 })
+		}
+		if f.RetryAfter != "" {
+			change("Retry-After", func(f *fault.Settings) { f.RetryAfter = "" })
+		}
 	}
 	for i, l := range t.Layers {
 		add("without the layer "+l.Name, true, func(c *scenarios.Trial) { c.Layers = slices.Delete(c.Layers, i, i+1) })
 		if l.Attempts > 1 {
 			add("one attempt more in "+l.Name, true, func(c *scenarios.Trial) { c.Layers[i].Attempts++ })
+		}
+		if l.ResendsEmpty {
+			add("with a whole body in "+l.Name, true, func(c *scenarios.Trial) { c.Layers[i].ResendsEmpty = false })
 		}
 	}
 	for h, hop := range t.Setup.Hops {
