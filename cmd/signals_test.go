@@ -19,12 +19,12 @@ import (
 	"retrylab/internal/lab"
 )
 
-// hours has a trial that is over at once, and one that is not over today.
-const hours = `
-name: hours
+// minutes has a trial that is over at once, and one that lasts longer than any test waits.
+const minutes = `
+name: minutes
 variants:
   - {name: quick, set: {server.processing: 10ms}, expect: {effects: 1}}
-  - {name: slow, set: {server.processing: 10h}, expect: {effects: 1}}
+  - {name: slow, set: {server.processing: 9m}, expect: {effects: 1}}
 `
 
 // TestSignals ends the program in the middle of a run: what is complete is reported, and nothing is
@@ -42,7 +42,7 @@ func TestSignals(t *testing.T) {
 	} {
 		t.Run(c.name+" on the wall clock", func(t *testing.T) {
 			t.Parallel()
-			r := start(t, hours, "--clock", "wall", "--jobs", "1", "--format", "json", "-o", "result.json")
+			r := start(t, minutes, "--clock", "wall", "--jobs", "1", "--format", "json", "-o", "result.json")
 			// Each trial has a database of its own. Two are for the plan of the whole run; then each
 			// trial is planned once more and run: the sixth is the slow one, in real time.
 			r.await("trial-6*")
@@ -68,7 +68,7 @@ func TestSignals(t *testing.T) {
 	})
 	t.Run("interrupt with a table", func(t *testing.T) {
 		t.Parallel()
-		r := start(t, hours, "--clock", "wall", "--jobs", "1")
+		r := start(t, minutes, "--clock", "wall", "--jobs", "1")
 		r.await("trial-6*")
 		r.end(syscall.SIGINT, 130)
 		if got := r.stdout.String(); !strings.Contains(got, "quick ") || strings.Contains(got, "slow ") {

@@ -57,24 +57,24 @@ func eventually(t *testing.T, limit time.Duration, what string, holds func() boo
 	}
 }
 
-// hoursOnServers is like hours, with a transaction that is open while the order is worked on, and
+// minutesOnServers is like minutes, with a transaction that is open while the order is worked on, and
 // a key in Redis.
-const hoursOnServers = `
-name: hours
+const minutesOnServers = `
+name: minutes
 caller: {key: operation}
 server: {guard: same-transaction}
 variants:
   - {name: quick, set: {server.processing: 10ms}, expect: {effects: 1}}
-  - {name: slow, set: {server.processing: 10h}, expect: {effects: 1}}
+  - {name: slow, set: {server.processing: 9m}, expect: {effects: 1}}
 `
 
-const hoursWithKeys = `
-name: hours
+const minutesWithKeys = `
+name: minutes
 caller: {key: operation}
 server: {guard: redis-precheck}
 variants:
   - {name: quick, set: {server.processing: 10ms}, expect: {effects: 1}}
-  - {name: slow, set: {server.processing: 10h}, expect: {effects: 1}}
+  - {name: slow, set: {server.processing: 9m}, expect: {effects: 1}}
 `
 
 // server is a PostgreSQL of a test's own, which stands for one that is there already.
@@ -195,12 +195,12 @@ func working(t *testing.T, conn *pgx.Conn) {
 	})
 }
 
-// startOnServers starts the run of a scenario that takes hours, on a PostgreSQL and with Redis of
+// startOnServers starts the run of a scenario that takes minutes, on a PostgreSQL and with Redis of
 // its own, and waits until it is at the slow trial.
 func startOnServers(t *testing.T, args ...string) *running {
 	t.Helper()
 	needed(t, "postgres")
-	r := start(t, hoursOnServers, append([]string{"--store", "postgres", "--clock", "wall", "--jobs", "1"}, args...)...)
+	r := start(t, minutesOnServers, append([]string{"--store", "postgres", "--clock", "wall", "--jobs", "1"}, args...)...)
 	conn := r.connect()
 	working(t, conn)
 	conn.Close(t.Context())
@@ -225,7 +225,7 @@ func (r *running) connect() (conn *pgx.Conn) {
 func startWithKeys(t *testing.T, args ...string) *running {
 	t.Helper()
 	needed(t, "redis-server")
-	r := start(t, hoursWithKeys, append([]string{"--redis", "server", "--clock", "wall", "--jobs", "1"}, args...)...)
+	r := start(t, minutesWithKeys, append([]string{"--redis", "server", "--clock", "wall", "--jobs", "1"}, args...)...)
 	r.await("trial-6*")
 	eventually(t, time.Minute, "the redis-server of the trial", func() bool {
 		found, err := filepath.Glob(filepath.Join(r.dir, "tmp", "retrylab-redis-*", "s"))
@@ -290,7 +290,7 @@ func TestInterruptOnServers(t *testing.T) {
 		t.Run("a start "+name, func(t *testing.T) {
 			t.Parallel()
 			needed(t, "postgres")
-			r := start(t, hoursOnServers, "--store", "postgres", "--clock", "wall")
+			r := start(t, minutesOnServers, "--store", "postgres", "--clock", "wall")
 			if name == "twice" {
 				r.twice.Store(true)
 			}
@@ -427,7 +427,7 @@ func TestDatabaseOfOthers(t *testing.T) {
 		s.asBefore()
 	}
 	for _, name := range []string{"once", "twice"} {
-		r := start(t, hoursOnServers, "--store", dsn, "--clock", "wall", "--jobs", "1")
+		r := start(t, minutesOnServers, "--store", dsn, "--clock", "wall", "--jobs", "1")
 		r.twice.Store(name == "twice")
 		working(t, s.conn)
 		if n := len(s.list("SELECT nspname::text FROM pg_namespace WHERE nspname ~ '^retrylab_' AND nspname <> 'retrylab_0123456789ab'")); n != 1 {
@@ -437,7 +437,7 @@ func TestDatabaseOfOthers(t *testing.T) {
 		s.asBefore()
 	}
 	// What a run leaves that was killed is removed by the next.
-	r := start(t, hoursOnServers, "--store", dsn, "--clock", "wall", "--jobs", "1")
+	r := start(t, minutesOnServers, "--store", dsn, "--clock", "wall", "--jobs", "1")
 	working(t, s.conn)
 	if err := r.command.Process.Kill(); err != nil {
 		t.Fatal(err)
