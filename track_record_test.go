@@ -22,8 +22,8 @@ func TestTrackRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id := strings.ToUpper(name[:len("inc-01")])
-		fmt.Fprintf(&page, "| [%s](%s) %s<br>`retrylab run %s` | %s | %s |\n", id, s.Sources[0], s.Title, strings.ToLower(id), shownBy(t, trials, s.Focus), shownBy(t, trials, s.Remedy))
+		id := scenarios.IncidentID(name)
+		fmt.Fprintf(&page, "| [%s](%s) %s<br>`retrylab run %s` | %s | %s |\n", strings.ToUpper(id), s.Sources[0], s.Title, id, shownBy(t, trials, s.Focus), shownBy(t, trials, s.Remedy))
 	}
 	current(t, "docs/track-record.md", page.String())
 }

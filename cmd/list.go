@@ -143,12 +143,15 @@ func (a *app) list(all []*scenarios.Scenario, whole bool) error {
 		if s.Family == scenarios.Incidents && !whole {
 			continue
 		}
-		title := plain(s.Title)
+		name, title := s.Name, plain(s.Title)
+		if s.Family == scenarios.Incidents {
+			name = scenarios.IncidentID(name) // which is enough to name it, and leaves room for the title
+		}
 		if len(s.Needs) > 0 {
 			title += " *"
 			needy = true
 		}
-		fmt.Fprintf(w, "  %s\t%s\n", s.Name, title)
+		fmt.Fprintf(w, "  %s\t%s\n", name, title)
 	}
 	if err := w.Flush(); err != nil {
 		return err

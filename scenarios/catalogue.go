@@ -48,11 +48,17 @@ func Builtin(name string) (*Scenario, error) {
 	return Parse("scenarios/"+file, data)
 }
 
+// IncidentID is the part of an incident's name that is enough to name it: inc-01.
+func IncidentID(name string) string {
+	parts := strings.SplitN(name, "-", 3)
+	return strings.Join(parts[:min(len(parts), 2)], "-")
+}
+
 // findIncident returns the whole name of an incident. Its id alone is enough, in either case.
 func findIncident(name string) string {
 	name = strings.TrimPrefix(strings.ToLower(name), Incidents+"/")
 	for _, whole := range IncidentNames() {
-		if whole == name || strings.Count(name, "-") == 1 && strings.HasPrefix(whole, name+"-") {
+		if whole == name || IncidentID(whole) == name {
 			return whole
 		}
 	}

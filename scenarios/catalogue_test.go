@@ -146,7 +146,7 @@ func TestIncidents(t *testing.T) {
 		}
 	}
 	for _, name := range scenarios.IncidentNames() {
-		if id := strings.ToUpper(name[:min(len(name), len("inc-01"))]); !slices.Contains(ids, id) {
+		if id := strings.ToUpper(scenarios.IncidentID(name)); !slices.Contains(ids, id) {
 			t.Errorf("%s is no incident of testdata/incidents.txt", name)
 		}
 		s, err := scenarios.Builtin(name)
