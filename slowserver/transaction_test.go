@@ -437,6 +437,10 @@ func TestPlainInsert(t *testing.T) {
 			name: "start over", onDuplicate: "start-over", want: "201, order 1",
 			journal: "arrival, check absent, claim duplicate, check absent, claim won, work, commit, answer 201",
 		},
+		{
+			name: "a 409, which is found in a new one", onDuplicate: "conflict", want: "201, order 1",
+			journal: "arrival, check absent, claim duplicate, check absent, claim won, work, commit, answer 201",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"retrylab/internal/lab"
 	"retrylab/slowserver/store"
@@ -65,8 +66,8 @@ func (d Desk) claimInTransaction(ctx context.Context, r Request) (pass Pass, aga
 	switch {
 	case errors.Is(err, store.ErrBusy):
 		return d.held(), false, nil
-	case errors.Is(err, store.ErrDuplicate) && d.Settings.OnDuplicate == "start-over":
-		return Pass{}, true, nil
+	case errors.Is(err, store.ErrDuplicate) && slices.Contains([]string{"start-over", "replay", "conflict"}, d.Settings.OnDuplicate):
+		return Pass{}, true, nil // a look in a new transaction finds what is there
 	case err != nil:
 		return Pass{}, false, err
 	case a != nil:
