@@ -187,6 +187,12 @@ func unsaid() scenarios.Server {
 // traffic says how many requests the user makes, where it is more than one.
 func traffic(p scenarios.Setup) string {
 	var out []string
+	for _, phase := range p.Load {
+		out = append(out, fmt.Sprintf("%g operations/s for %s", phase.Rate, phase.For))
+	}
+	if out != nil {
+		return strings.Join(out, ", then ")
+	}
 	for _, many := range []struct {
 		n     int
 		what  string

@@ -87,6 +87,7 @@ func (p *page) cells(b *block) []field {
 	fields = append(fields, orders)
 	fields = append(fields, p.ledgers(b.results)...)
 	fields = append(fields, atEnd, ampl)
+	fields = append(fields, p.overTime(b.results)...)
 	if b.info.Currency != "" {
 		fields = append(fields, amount)
 	}
@@ -94,6 +95,43 @@ func (p *page) cells(b *block) []field {
 		fields = append(fields, answers)
 	}
 	return append(fields, belief, verdict)
+}
+
+// overTime sets the columns of what the counts over time come to: the busiest window, or the
+// goodput from the end of a disturbance on and whether it comes back.
+func (p *page) overTime(results []*lab.Result) []field {
+	peak := field{column: column{head: "PEAK", right: true}}
+	goodput := field{column: column{head: "GOODPUT", right: true}, drop: 1}
+	back := field{column: column{head: "BACK AFTER", right: true}}
+	counted, recovery := false, false
+	for _, r := range results {
+		switch {
+		case r.Series == nil || r.Uncounted:
+			peak.add("-")
+		default:
+			counted = true
+			peak.add(strconv.Itoa(r.Series.PeakStarts))
+		}
+		switch {
+		case r.Series == nil || r.Series.Recovery == nil || r.Uncounted:
+			goodput.add("-")
+			back.add("-")
+			continue
+		case r.Series.Recovery.Recovered:
+			back.add(clock(r.Series.Recovery.AfterMs))
+		default:
+			back.add("never")
+		}
+		recovery = true
+		goodput.add(strconv.FormatFloat(r.Series.Recovery.GoodputPerS, 'f', 1, 64) + "/s")
+	}
+	switch {
+	case recovery:
+		return []field{goodput, back}
+	case counted:
+		return []field{peak}
+	}
+	return nil
 }
 
 // ledgers sets a column for each ledger beside the orders.

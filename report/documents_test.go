@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"retrylab/internal/lab"
@@ -614,6 +615,35 @@ func stores() *lab.Document {
 	return d
 }
 
+// herd has counts over time, of a crowd and of one that is spread; what is left out broke.
+func herd(recovery bool) *lab.Document {
+	made := func(name string, verdict lab.Verdict, starts, ok []int) lab.Result {
+		r := judged(name, strings.ReplaceAll(name, " ", "-"), verdict)
+		r.Events, r.Orders = []lab.Event{}, []lab.Effect{}
+		s := &lab.Series{WindowMs: 200, Starts: starts, OK: ok}
+		s.Count(&s.Operations, 0)
+		s.Fill()
+		s.Summary(200*time.Millisecond, 0)
+		if recovery {
+			s.WindowMs, s.Recovery = 1000, &lab.Recovery{CauseEndsMs: 1000, GoodputPerS: 0.2}
+			if len(ok) > 0 {
+				s.Recovery.Recovered, s.Recovery.AfterMs = true, 2500
+			}
+		}
+		r.Series = s
+		return r
+	}
+	spread := make([]int, 300)
+	for i := range spread {
+		spread[i] = 300 - i
+	}
+	broken := judged("broken", "broken", lab.Inconclusive)
+	broken.Uncounted = true
+	return document([]lab.ScenarioInfo{{Name: "herd", Title: "All at once", Focus: "together"}},
+		made("together", lab.AsExpected, []int{1000, 0, 0, 0, 0, 1000, 0, 0, 0, 0, 1000}, nil),
+		made("spread over a long time", lab.AsExpected, spread, []int{0, 0, 5, 50, 500}), broken)
+}
+
 // hundred has a hundred rows, as a sweep makes them.
 func hundred() *lab.Document {
 	var results []lab.Result
@@ -698,6 +728,8 @@ func documents() map[string]*lab.Document {
 		"suite":               suite(),
 		"seeds":               seeds(),
 		"stores":              stores(),
+		"herd":                herd(false),
+		"recovery":            herd(true),
 		"hundred":             hundred(),
 		"hostile":             hostile(),
 		"empty":               document(nil),

@@ -63,6 +63,7 @@ func TestTableGolden(t *testing.T) {
 			{Width: 200, Unicode: true},
 			{Width: 80, Unicode: true, Timeline: "never"},
 		},
+		"herd":              {{Width: 60, Unicode: true, Color: true}},
 		"stores":            {{Width: 80, Unicode: true, Verbose: true}, {Width: 60, Verbose: true}, {Width: 80, Color: true, Unicode: true, Verbose: true}},
 		"read-timeout-wall": {{Width: 80, Unicode: true, Verbose: true}},
 		"verdicts":          {{Width: 80, Unicode: true, Color: true}, {Width: 80, Unicode: true, Wide: true}},

@@ -28,7 +28,7 @@ func writeTable(w io.Writer, d *lab.Document, o Options) error {
 		p.headline(d, b)
 		if o.Timeline == "always" || o.Timeline != "never" && !suite {
 			if r := b.focus(); r != nil {
-				p.section(p.timeline(b.name(p.setting, r), b.info.Begin, r))
+				p.section(p.picture(b, r))
 			}
 		}
 		if err := p.table(b); err != nil {
@@ -56,6 +56,14 @@ func writeTable(w io.Writer, d *lab.Document, o Options) error {
 		return fmt.Errorf("write table: %w", err)
 	}
 	return nil
+}
+
+// picture draws a result: what took place over time where the scenario counts it, else every send.
+func (p *page) picture(b *block, r *lab.Result) []string {
+	if r.Series != nil {
+		return p.histogram(b, r)
+	}
+	return p.timeline(b.name(p.setting, r), b.info.Begin, r)
 }
 
 // block is one scenario with its results.

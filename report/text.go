@@ -42,6 +42,7 @@ type glyphs struct {
 	commit, noEffect, deaf     string // how an arrival ended; nobody waits for the answer
 	fault, goesOn              string
 	mid, cross, arrow, to, cut string
+	levels, strip              []string // how full a part of a bar is, from nothing on; the same of a bar of one line
 }
 
 var unicodeGlyphs = glyphs{
@@ -50,6 +51,8 @@ var unicodeGlyphs = glyphs{
 	commit: "●", noEffect: "◌", deaf: "⊘",
 	fault: "⚡", goesOn: "…",
 	mid: " · ", cross: "×", arrow: "→", to: "–", cut: "…",
+	levels: []string{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
+	strip:  []string{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 }
 
 var asciiGlyphs = glyphs{
@@ -58,6 +61,8 @@ var asciiGlyphs = glyphs{
 	commit: "*", noEffect: "o", deaf: "~",
 	fault: "!", goesOn: ">",
 	mid: ", ", cross: "x", arrow: ">", to: "-", cut: "...",
+	levels: []string{" ", ".", "#"},
+	strip:  []string{" ", ".", ":", "-", "=", "+", "*", "#"},
 }
 
 // narrowest is the width below which nothing sensible can be drawn.

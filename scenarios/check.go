@@ -55,6 +55,7 @@ func (c *checker) failAt(at position, what, hint string) {
 func (c *checker) check() error {
 	p := &c.trial.Setup
 	c.defaults(p)
+	c.load(p)
 	c.number("operations", p.Operations)
 	c.schedule(p)
 	c.number("concurrency", p.Concurrency)
@@ -90,6 +91,7 @@ func (c *checker) check() error {
 		c.trial.HopLayers = append(c.trial.HopLayers, resolved)
 	}
 	c.deadline()
+	c.series(p)
 	c.demands("premise", p.Premises)
 	c.demands("invariant", c.trial.Invariants)
 	c.expect(machines)

@@ -19,6 +19,7 @@ type Setup struct {
 	Operations  int           `yaml:"operations" doc:"how many intents, 1 to 10000"`
 	Interval    time.Duration `yaml:"interval" doc:"time from one operation to the next"`
 	Schedule    []Intent      `yaml:"schedule" doc:"operations that differ, one item each; takes the place of operations"`
+	Load        []Phase       `yaml:"load" doc:"in place of operations and interval: phases, one after the other, in which operations begin at some rate"`
 	Concurrency int           `yaml:"concurrency" doc:"sends of one operation side by side, each through all layers"`
 	Stagger     time.Duration `yaml:"stagger" doc:"time from one of them to the next"`
 	Amount      Money         `yaml:"amount" doc:"amount of each order, in major units"`
@@ -26,6 +27,7 @@ type Setup struct {
 	Hops        []Hop         `yaml:"hops" doc:"gateways and services between caller and server, in order"`
 	Server      Server        `yaml:"server" doc:"the order service"`
 	Reconcile   Reconcile     `yaml:"reconcile" doc:"a job that compares what callers left open with the database"`
+	Series      Series        `yaml:"series" doc:"counts over time, in windows: for the picture, and for what is said of peaks and recovery"`
 	Premises    []Demand      `yaml:"premises" doc:"what must have taken place for a trial to count, beside the faults"`
 }
 
@@ -110,6 +112,8 @@ type Expect struct {
 	CallerDone            *time.Duration  `yaml:"caller-done" doc:"when the last operation ended"`
 	LongestHold           *time.Duration  `yaml:"longest-hold" doc:"longest time from the start of an operation to its end: for so long a caller's thread is held"`
 	Goodput               *float64        `yaml:"goodput" doc:"operations believed ok per second until the last operation has ended, to a hundredth"`
+	PeakStarts            *int            `yaml:"peak-starts" doc:"sends of the caller in the busiest window of the series"`
+	RecoveredAfter        *time.Duration  `yaml:"recovered-after" doc:"from the end of the disturbance to the window from which on the goodput is back: nine operations believed ok in a window for ten that begin"`
 	Settled               *time.Duration  `yaml:"settled" doc:"when nothing more could happen"`
 	Starts                []time.Duration `yaml:"starts" doc:"when the caller's sends began"`
 	Commits               []time.Duration `yaml:"commits" doc:"when the orders were committed"`

@@ -16,11 +16,8 @@ type busyError string
 
 func (e busyError) Error() string { return "the server is busy: " + string(e) }
 
-// queueWaits and queueFull are details of an event of the queue, beside what the server drops.
-const (
-	queueWaits = "waits"
-	queueFull  = "full"
-)
+// queueFull is why a request is turned away that finds no place in the queue.
+const queueFull = "full"
 
 // spare is what a server wants to have left of a deadline when its work is done: the answer takes
 // its time on the way.
@@ -120,7 +117,7 @@ func (h *handling) enter() (leave func(), err error) {
 	}
 	t, err := q.join(h.until)
 	if t != nil {
-		h.record(lab.Event{Kind: lab.Queue, Detail: queueWaits})
+		h.record(lab.Event{Kind: lab.Queue, Detail: lab.QueueWaits})
 		select {
 		case err = <-t.turn:
 		case <-h.work.Done():

@@ -292,15 +292,11 @@ func (r *rig) operate(obs *lab.Observation) error {
 
 // planned is what the operation at position i, from 0, asks for, and when it starts.
 func planned(setup scenarios.Setup, i int) (caller.Intent, time.Duration) {
-	start := time.Duration(i) * setup.Interval
 	if i >= len(setup.Schedule) {
-		return caller.Intent{}, start
+		return caller.Intent{}, setup.Begins(i)
 	}
 	o := setup.Schedule[i]
-	if o.At != nil {
-		start = *o.At
-	}
-	return caller.Intent{Amount: int64(o.Amount), Item: o.Item, Key: o.Key, Tenant: o.Tenant}, start
+	return caller.Intent{Amount: int64(o.Amount), Item: o.Item, Key: o.Key, Tenant: o.Tenant}, setup.Begins(i)
 }
 
 // settle waits until no connection can bring anything more. The pauses double: on the virtual
@@ -360,6 +356,7 @@ func (r *rig) read(obs *lab.Observation) (err error) {
 	}
 	obs.Settled = obs.Events[len(obs.Events)-1].At
 	obs.Events = append(obs.Events, lab.Event{At: obs.Settled, Kind: lab.Settled})
+	obs.Series = countSeries(r.trial.Setup, *obs)
 	obs.Overlap = r.service.Tally().Overlap()
 	server := r.trial.Setup.Server
 	for i, n := range r.service.Tally().Fired() {

@@ -6,6 +6,7 @@ package expression
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -43,6 +44,9 @@ type Values struct {
 	CallerDoneMs          int64   `expr:"caller_done_ms"`
 	LongestHoldMs         int64   `expr:"longest_hold_ms"`
 	GoodputPerS           float64 `expr:"goodput_per_s"`
+	PeakStarts            int     `expr:"peak_starts"`
+	RecoveredAfterMs      float64 `expr:"recovered_after_ms"`
+	GoodputAfterPerS      float64 `expr:"goodput_after_per_s"`
 	SettledMs             int64   `expr:"settled_ms"`
 	Overlap               int     `expr:"overlap"`
 	FaultsFired           int     `expr:"faults_fired"`
@@ -199,9 +203,14 @@ func (v *visitor) Visit(node *ast.Node) {
 	}
 }
 
+// Names lists what the condition names, each once.
+func (c *Condition) Names() []string { return c.names }
+
 // Timed reports whether the condition names a time.
 func (c *Condition) Timed() bool {
-	return slices.ContainsFunc(c.names, func(name string) bool { return strings.HasSuffix(name, "_ms") || strings.HasSuffix(name, "_per_s") })
+	return slices.ContainsFunc(c.names, func(name string) bool {
+		return strings.HasPrefix(name, "peak_") || strings.HasSuffix(name, "_ms") || strings.HasSuffix(name, "_per_s")
+	})
 }
 
 // Holds evaluates the condition. actual shows the values of the names in it.
@@ -215,7 +224,11 @@ func (c *Condition) Holds(values Values) (held bool, actual string, err error) {
 		if i > 0 {
 			actual += ", "
 		}
-		actual += fmt.Sprintf("%s = %v", name, values.get(name))
+		value := values.get(name)
+		if f, ok := value.(float64); ok && math.IsInf(f, 1) {
+			value = "never"
+		}
+		actual += fmt.Sprintf("%s = %v", name, value)
 	}
 	return held, actual, nil
 }

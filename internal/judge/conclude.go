@@ -30,7 +30,10 @@ func Conclude(results []lab.Result, focus, remedy, currency string) string {
 		return "Nothing was shown: no configuration came to a conclusion."
 	}
 	cure := conclusive(results, remedy)
-	if harm(r.Counts) == 0 {
+	switch {
+	case r.Series != nil && (r.Series.Recovery != nil || harm(r.Counts) == 0):
+		return overTime(r, cure)
+	case harm(r.Counts) == 0:
 		return harmless(r, cure)
 	}
 	text := fmt.Sprintf("%s in %q", damage(r, currency), r.Configuration)
@@ -80,6 +83,25 @@ func harmless(r, cure *lab.Result) string {
 		return text + "."
 	}
 	return fmt.Sprintf("%s. %s in %q.", text, other, cure.Configuration)
+}
+
+// overTime is about the counts over time of a configuration: whether the goodput has recovered, else
+// the peak. The other may be nil.
+func overTime(r, cure *lab.Result) string {
+	says := func(r *lab.Result) string {
+		s := r.Series
+		switch {
+		case s.Recovery == nil:
+			return fmt.Sprintf("%s within %s at the most in %q.", plural(s.PeakStarts, "send"), s.Window(), r.Configuration)
+		case s.Recovery.Recovered:
+			return fmt.Sprintf("Back %s after the end of the disturbance in %q.", seconds(lab.FromMillis(s.Recovery.AfterMs)), r.Configuration)
+		}
+		return fmt.Sprintf("The disturbance is over and the goodput stays at %s operations a second in %q.", decimal(s.Recovery.GoodputPerS), r.Configuration)
+	}
+	if cure == nil || cure.Series == nil {
+		return says(r)
+	}
+	return says(r) + " " + says(cure)
 }
 
 // harm orders counts by how bad they are for the one whose intents they are: what was done twice

@@ -115,6 +115,7 @@ var expectations = []expectation{
 	counts("arrivals-at", func(e *scenarios.Expect) map[string]int { return e.ArrivalsAt }, view.arrivalsAt, lab.Arrival),
 	counts("ledgers", func(e *scenarios.Expect) map[string]int { return e.Ledgers }, view.ledgers, lab.Entered),
 	counts("answers", func(e *scenarios.Expect) map[string]int { return e.Answers }, view.answers, lab.Answer),
+	peakStarts, recoveredAfter,
 }
 
 func (v view) expectations() []lab.Check {

@@ -48,6 +48,7 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 	if r.CallerDoneMs > 0 {
 		r.GoodputPerS = math.Round(float64(r.Beliefs.OK)/float64(r.CallerDoneMs)*1e5) / 100
 	}
+	r.Series = obs.Series
 	if obs.Broken != "" {
 		r.Why = obs.Broken
 		return r
@@ -196,6 +197,12 @@ func (v view) premises() []lab.Check {
 		Kind: "premise", Name: "every operation has an outcome",
 		Expected: fmt.Sprint(len(v.obs.Outcomes)), Actual: fmt.Sprint(ended), Held: ended == len(v.obs.Outcomes),
 	})
+	if s := v.obs.Series; s != nil {
+		checks = append(checks, lab.Check{
+			Kind: "premise", Name: fmt.Sprintf("all is over within %d windows of the series", lab.MaxWindows),
+			Expected: "true", Actual: fmt.Sprintf("%d beyond", s.Beyond), Held: s.Beyond == 0,
+		})
+	}
 	return append(checks, v.demands("premise", v.trial.Setup.Premises)...)
 }
 
@@ -245,6 +252,7 @@ func (v view) values() expression.Values {
 		LedgerDuplicates: c.LedgerDuplicates,
 		Amplification:    v.result.Amplification, OK: b.OK, Failed: b.Failed, Unknown: b.Unknown,
 		CallerDoneMs: v.result.CallerDoneMs, LongestHoldMs: v.result.LongestHoldMs, GoodputPerS: v.result.GoodputPerS,
+		PeakStarts: v.series().PeakStarts, RecoveredAfterMs: v.recoveredAfterMs(), GoodputAfterPerS: v.recovery().GoodputPerS,
 		SettledMs: v.result.SettledMs,
 		Overlap:   v.obs.Overlap, FaultsFired: fired,
 	}

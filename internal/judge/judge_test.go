@@ -45,6 +45,10 @@ func seen() lab.Observation {
 			{Name: "caller", Role: "caller", Sends: 2},
 			{Name: "order-1", Role: "server", Arrivals: 1}, {Name: "order-2", Role: "server", Arrivals: 1},
 		},
+		Series: &lab.Series{
+			WindowMs: 1000, PeakStarts: 2,
+			Recovery: &lab.Recovery{CauseEndsMs: 3000, Recovered: true, AfterMs: 4000, GoodputPerS: 0.5},
+		},
 		Settled: 12 * time.Second, Overlap: 2,
 	}
 }
@@ -185,6 +189,7 @@ func asked() *scenarios.Expect {
 		Duplicates: number(1), Lost: number(0), FalseFailures: number(0), Late: number(1), Amount: &money,
 		Belief: "ok", BeliefWhenCallerDone: "ok", Beliefs: &scenarios.Beliefs{OK: 1}, Reason: "201", Amplification: &ratio,
 		CallerDone: at(7 * time.Second), LongestHold: at(7 * time.Second), Goodput: &goodput, Settled: at(12 * time.Second),
+		PeakStarts: number(2), RecoveredAfter: at(4 * time.Second),
 		Starts:  []time.Duration{0, 6 * time.Second},
 		Commits: []time.Duration{7 * time.Second, 12 * time.Second},
 		SendsBy: map[string]int{"caller": 2}, ArrivalsAt: map[string]int{"order-1": 1, "order-2": 1},
@@ -264,6 +269,29 @@ func TestTimesOnTheWallClock(t *testing.T) {
 	}
 }
 
+// TestOverTime: expressions name what the counts over time come to, and a goodput that never comes
+// back is later than any time.
+func TestOverTime(t *testing.T) {
+	t.Parallel()
+	tr, obs := trial(), seen()
+	tr.Invariants = []scenarios.Demand{{Expression: "peak_starts == 2 and recovered_after_ms == 4000 and goodput_after_per_s == 0.5"}}
+	if r := Decide(tr, obs); r.Verdict != lab.AsExpected || r.Series != obs.Series {
+		t.Errorf("%s %+v", r.Verdict, r.Checks)
+	}
+	obs.Series.Recovery = &lab.Recovery{CauseEndsMs: 3000}
+	after := 4 * time.Second
+	tr.Expect = &scenarios.Expect{RecoveredAfter: &after}
+	tr.Invariants = []scenarios.Demand{{Expression: "recovered_after_ms < 1000000000"}}
+	r := Decide(tr, obs)
+	if n := len(r.Checks); n < 2 || r.Checks[n-2].Held || r.Checks[n-2].Actual != "never" || r.Checks[n-1].Held || r.Checks[n-1].Actual != "recovered_after_ms = never" {
+		t.Errorf("of a goodput that does not come back: %+v", r.Checks)
+	}
+	obs.Series.Beyond = 1
+	if r := Decide(tr, obs); r.Verdict != lab.Inconclusive {
+		t.Errorf("verdict %s, though not all has been counted", r.Verdict)
+	}
+}
+
 // TestPlace looks for the place of an expectation in its check.
 func TestPlace(t *testing.T) {
 	t.Parallel()
@@ -285,6 +313,11 @@ func TestConclude(t *testing.T) {
 	charged := func(id string, n int) lab.Result {
 		r := row(id, lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 2, Effects: 1, LedgerDuplicates: n - 1})
 		r.Ledgers = []lab.Ledger{{Name: "mails", Entries: 1}, {Name: "charges", Entries: n, Duplicates: n - 1}}
+		return r
+	}
+	counted := func(id string, peak int, recovery *lab.Recovery) lab.Result {
+		r := row(id, lab.AsExpected, lab.Counts{Wanted: 1000})
+		r.Series = &lab.Series{WindowMs: 200, PeakStarts: peak, Recovery: recovery}
 		return r
 	}
 	waited := func(id string, ms int64) lab.Result {
@@ -321,6 +354,10 @@ func TestConclude(t *testing.T) {
 		{"late", []lab.Result{row("goes on", lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 1, Effects: 1, Late: 1}), row("stops", lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 1})}, "goes on", "stops", "",
 			`1 order for 1 intent in "goes on", after its caller was done. 0 in "stops".`},
 		{"only time", []lab.Result{waited("long", 555_000), waited("short", 1500)}, "long", "short", "", `555s of waiting in "long". 1.5s in "short".`},
+		{"a peak", []lab.Result{counted("together", 1000, nil), counted("apart", 300, nil)}, "together", "apart", "",
+			`1000 sends within 200ms at the most in "together". 300 sends within 200ms at the most in "apart".`},
+		{"a recovery", []lab.Result{counted("storm", 9, &lab.Recovery{GoodputPerS: 0.25}), counted("budget", 9, &lab.Recovery{Recovered: true, AfterMs: 1500})}, "storm", "budget", "",
+			`The disturbance is over and the goodput stays at 0.25 operations a second in "storm". Back 1.5s after the end of the disturbance in "budget".`},
 		{"nothing happened", []lab.Result{row("dark", lab.AsExpected, lab.Counts{Wanted: 1})}, "dark", "", "", `0 orders for 1 intent in "dark".`},
 		{"all well", []lab.Result{row("key", lab.AsExpected, lab.Counts{Wanted: 1, Arrivals: 1, Effects: 1})}, "key", "", "", `1 order for 1 intent in "key".`},
 	} {

@@ -47,6 +47,9 @@ const (
 // request: at whoever kept it.
 const StageDeadline = "deadline"
 
+// QueueWaits is the detail of a [Queue] of a request that has taken a place in it.
+const QueueWaits = "waits"
+
 // Kinds lists every kind in the order of a request's life.
 var Kinds = []Kind{
 	Start, Send, Reply, Told, Timeout, Failure, Retry, Question, Learnt, Stop,

@@ -83,6 +83,7 @@ type Observation struct {
 	Faults      []FaultCount
 	Store       Store
 	Keys        Store         // of the keys beside the database; without an engine where there are none
+	Series      *Series       // nil where nobody asked for one
 	Settled     time.Duration // scenario time of the last event
 	Overlap     int           // most requests that were inside processing at one instant
 	Exact       bool          // times are those of the virtual clock; on the wall clock the machine has a part in them

@@ -119,7 +119,9 @@ type Result struct {
 	// GoodputPerS is how many operations a second came to an end that their callers believe ok, from
 	// the start of the trial to the end of the last operation.
 	GoodputPerS float64 `json:"goodput_per_s"`
-	SettledMs   int64   `json:"settled_ms"`
+	// Series are the counts over time, where the scenario asks for some.
+	Series    *Series `json:"series,omitempty"`
+	SettledMs int64   `json:"settled_ms"`
 	// Said is what is widely, and wrongly, said to come out, with what was measured.
 	Said        []Said   `json:"said,omitempty"`
 	Verdict     Verdict  `json:"verdict"`

@@ -1,0 +1,174 @@
+package report
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"retrylab/internal/lab"
+)
+
+// barsHigh is the height of a histogram, in lines.
+const barsHigh = 6
+
+// histogram draws, in place of a timeline, what the caller of one result sent over time, and under
+// it one line for each configuration on a scale that they share: what was sent, or what ended well
+// where the scenario asks for the recovery.
+func (p *page) histogram(b *block, r *lab.Result) []string {
+	names := 0
+	for _, other := range b.results {
+		names = max(names, width(b.name(p.setting, other)))
+	}
+	h := bars{setting: p.setting, series: r.Series, names: min(max(names, 6), nameWidth+4)}
+	h.room = p.width - h.names - 4
+	h.measure(b.results)
+
+	lines := []string{"  " + p.paint(bold, p.shorten(b.name(p.setting, r), p.width-3)) + ": " + h.caption("sends")}
+	lines = append(lines, h.columns(r.Series.Starts)...)
+	lines = append(lines, h.axis())
+	if len(b.results) == 1 {
+		return lines
+	}
+	what, of := "sends", func(s *lab.Series) []int { return s.Starts }
+	if r.Series.Recovery != nil {
+		what, of = "operations believed ok", func(s *lab.Series) []int { return s.OK }
+	}
+	lines = append(lines, "", "  "+p.paint(bold, "all")+": "+h.caption(what))
+	return append(append(lines, h.strips(b, of)...), h.axis())
+}
+
+// bars is a histogram on its way to the page.
+type bars struct {
+	*setting
+	series *lab.Series // the one that is drawn in full
+	names  int         // columns before the bars
+	room   int         // columns of the bars
+	merged int         // windows in a column
+	wide   int         // columns of a window, where one is not shared
+	last   int         // windows that are drawn
+}
+
+// measure fits the windows of all results into the room.
+func (h *bars) measure(results []*lab.Result) {
+	for _, r := range results {
+		if r.Series == nil {
+			continue
+		}
+		for i := range r.Series.Starts {
+			if r.Series.Starts[i]+r.Series.OK[i]+r.Series.Operations[i] > 0 {
+				h.last = max(h.last, i+1)
+			}
+		}
+	}
+	h.last = max(h.last, 1)
+	h.merged = (h.last + h.room - 1) / h.room
+	h.wide = min(max(h.room/h.last, 1), 4)
+}
+
+// caption says what is drawn.
+func (h *bars) caption(what string) string {
+	window := clock(h.series.WindowMs)
+	if h.merged > 1 {
+		return "most " + what + " in " + window + ", of " + strconv.Itoa(h.merged) + " such windows to a column"
+	}
+	return what + " in each " + window
+}
+
+// values are what the columns show: the largest of the windows that share one.
+func (h *bars) values(list []int) []int {
+	var out []int
+	for i := 0; i < h.last; i += h.merged {
+		end := min(i+h.merged, len(list))
+		if i >= end {
+			out = append(out, 0)
+			continue
+		}
+		out = append(out, slices.Max(list[i:end]))
+	}
+	return out
+}
+
+// columns draws bars that stand on the axis.
+func (h *bars) columns(list []int) []string {
+	values := h.values(list)
+	most := max(slices.Max(values), 1)
+	var lines []string
+	for level := barsHigh - 1; level >= 0; level-- {
+		label := ""
+		if level == barsHigh-1 {
+			label = strconv.Itoa(most)
+		}
+		var line strings.Builder
+		for _, v := range values {
+			steps := h.steps(v, most, barsHigh) - level*(len(h.levels)-1)
+			line.WriteString(strings.Repeat(h.levels[min(max(steps, 0), len(h.levels)-1)], h.wide))
+		}
+		lines = append(lines, h.line(label, line.String()))
+	}
+	return lines
+}
+
+// steps is the height of a bar in parts of a line. What is not nothing is seen.
+func (h *bars) steps(v, most, lines int) int {
+	steps := v * lines * (len(h.levels) - 1) / most
+	if v > 0 {
+		steps = max(steps, 1)
+	}
+	return steps
+}
+
+// strips draws one line for each configuration.
+func (h *bars) strips(b *block, of func(*lab.Series) []int) []string {
+	most := 1
+	for _, r := range b.results {
+		if r.Series != nil {
+			most = max(most, slices.Max(append(h.values(of(r.Series)), 0)))
+		}
+	}
+	var lines []string
+	for _, r := range b.results {
+		var line strings.Builder
+		if r.Series != nil {
+			for _, v := range h.values(of(r.Series)) {
+				line.WriteString(strings.Repeat(h.strip[h.stripStep(v, most)], h.wide))
+			}
+		}
+		lines = append(lines, h.line(h.shorten(b.name(h.setting, r), h.names), line.String()))
+	}
+	return lines
+}
+
+func (h *bars) stripStep(v, most int) int {
+	step := v * (len(h.strip) - 1) / most
+	if v > 0 {
+		step = max(step, 1)
+	}
+	return step
+}
+
+// line is one line of a picture behind its name.
+func (h *bars) line(name, drawn string) string {
+	return strings.TrimRight("  "+pad(name, h.names)+"  "+drawn, " ")
+}
+
+// axis is the line of instants.
+func (h *bars) axis() string {
+	drawn := (h.last + h.merged - 1) / h.merged * h.wide
+	c := newCanvas(h.room)
+	end := int64(h.last) * h.series.WindowMs
+	step := int64(1)
+	for _, s := range []int64{100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000, 36_000_000} {
+		if step = s; int64(drawn)*s/end >= 8 {
+			break
+		}
+	}
+	free := 0
+	for at := int64(0); at <= end; at += step {
+		x := int(at * int64(drawn) / end)
+		text := clock(at)
+		if x >= free && x+width(text) <= h.room {
+			free = c.put(x, text, dim) + 1
+		}
+	}
+	return h.line("", c.render(h.setting))
+}
