@@ -101,7 +101,7 @@ func (p *page) cells(b *block) []field {
 // goodput from the end of a disturbance on and whether it comes back.
 func (p *page) overTime(results []*lab.Result) []field {
 	peak := field{column: column{head: "PEAK", right: true}}
-	goodput := field{column: column{head: "GOODPUT", right: true}, drop: 1}
+	goodput := field{column: column{head: "GOODPUT", right: true}, drop: 3}
 	back := field{column: column{head: "BACK AFTER", right: true}}
 	counted, recovery := false, false
 	for _, r := range results {

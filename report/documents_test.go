@@ -639,7 +639,7 @@ func herd(recovery bool) *lab.Document {
 	}
 	broken := judged("broken", "broken", lab.Inconclusive)
 	broken.Uncounted = true
-	return document([]lab.ScenarioInfo{{Name: "herd", Title: "All at once", Focus: "together"}},
+	return document([]lab.ScenarioInfo{{Name: "read-timeout", Title: "All at once", Focus: "together"}},
 		made("together", lab.AsExpected, []int{1000, 0, 0, 0, 0, 1000, 0, 0, 0, 0, 1000}, nil),
 		made("spread over a long time", lab.AsExpected, spread, []int{0, 0, 5, 50, 500}), broken)
 }
