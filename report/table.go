@@ -156,17 +156,20 @@ func sameRow(a, b *lab.Result) bool {
 // recorded anything.
 func (b *block) focus() *lab.Result {
 	for _, r := range b.results {
-		if r.ID == b.info.Focus && len(r.Events) > 0 {
+		if r.ID == b.info.Focus && drawn(r) {
 			return r
 		}
 	}
 	for _, r := range b.results {
-		if len(r.Events) > 0 {
+		if drawn(r) {
 			return r
 		}
 	}
 	return nil
 }
+
+// drawn reports whether there is something of a result to draw.
+func drawn(r *lab.Result) bool { return len(r.Events) > 0 || r.Series != nil }
 
 // name is what a row of the block is called: the configuration, with whatever else tells it from
 // its neighbours.
