@@ -23,7 +23,7 @@ func (p *page) histogram(b *block, r *lab.Result) []string {
 	h.room = p.width - h.names - 4
 	h.measure(b.results)
 
-	lines := []string{"  " + p.paint(bold, p.shorten(b.name(p.setting, r), p.width-3)) + ": " + h.caption("sends")}
+	lines := []string{h.caption(b.name(p.setting, r), "sends")}
 	lines = append(lines, h.columns(r.Series.Starts)...)
 	lines = append(lines, h.axis())
 	if len(b.results) == 1 {
@@ -31,9 +31,9 @@ func (p *page) histogram(b *block, r *lab.Result) []string {
 	}
 	what, of := "sends", func(s *lab.Series) []int { return s.Starts }
 	if r.Series.Recovery != nil {
-		what, of = "operations believed ok", func(s *lab.Series) []int { return s.OK }
+		what, of = "operations ok", func(s *lab.Series) []int { return s.OK }
 	}
-	lines = append(lines, "", "  "+p.paint(bold, "all")+": "+h.caption(what))
+	lines = append(lines, "", h.caption("all", what))
 	return append(append(lines, h.strips(b, of)...), h.axis())
 }
 
@@ -65,13 +65,13 @@ func (h *bars) measure(results []*lab.Result) {
 	h.wide = min(max(h.room/h.last, 1), 4)
 }
 
-// caption says what is drawn.
-func (h *bars) caption(what string) string {
-	window := clock(h.series.WindowMs)
+// caption says of whom what is drawn.
+func (h *bars) caption(name, what string) string {
+	text := ": " + what + " in " + clock(h.series.WindowMs)
 	if h.merged > 1 {
-		return "most " + what + " in " + window + ", of " + strconv.Itoa(h.merged) + " such windows to a column"
+		text += ", the most of " + strconv.Itoa(h.merged)
 	}
-	return what + " in each " + window
+	return "  " + h.paint(bold, h.shorten(name, h.width-2-width(text))) + text
 }
 
 // values are what the columns show: the largest of the windows that share one.
