@@ -70,13 +70,14 @@ func (n *faultyNetwork) swallow(spawn func(func())) error {
 	return nil
 }
 
-// Dial connects to a host, unless a fault says otherwise.
+// Dial connects to a host, unless a fault says otherwise. A connection that belongs to no request is
+// one that is idle at the start: it was opened before any fault.
 func (n *faultyNetwork) Dial(ctx context.Context, host, id string) (net.Conn, error) {
+	trip := caller.TripOf(ctx)
 	i := n.strikes(host)
-	if i < 0 {
+	if i < 0 || trip.Path == "" {
 		return n.Network.Dial(ctx, host, id)
 	}
-	trip := caller.TripOf(ctx)
 	n.service.Fire(i, host, trip.Operation, trip.Path)
 	kind, _ := fault.Find(n.faults[i].Do)
 	switch kind.Connect {

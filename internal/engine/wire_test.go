@@ -36,6 +36,8 @@ func TestWire(t *testing.T) {
 		{"refused from some time on", three, "{at: connect, do: refuse, from: 500ms}, {at: before-guard, do: close}", "S3 A1 E0 unknown: refused"},
 		{"nobody answers for a while", three + ", timeouts: {connect: 2s}", "{at: connect, do: blackhole, until: 1s}", "S2 A1 E1 ok: 201"},
 		{"lost on the way", "timeouts: {read: 5s}", "{at: connect, do: lose-request}", "S1 A0 E0 unknown: read timeout"},
+		{"refused from the start, with an idle connection", three + ", connection: reused", "{at: connect, do: refuse}, {at: before-guard, do: close, arrivals: [1]}", "S3 A1 E0 unknown: refused"},
+		{"lost on the way, but for an idle connection", three + ", connection: reused, timeouts: {read: 5s}", "{at: connect, do: lose-request}, {at: before-guard, do: close, arrivals: [1]}", "S3 A1 E0 unknown: read timeout"},
 		{"lost on the way at first", three + ", timeouts: {read: 5s}", "{at: connect, do: lose-request, until: 5s}", "S2 A1 E1 ok: 201"},
 		{"429 for a while", "layers: [{preset: retry, on: [429], retry-after: honour}]", `{at: before-guard, do: status, status: 429, retry-after: "2", until: 1500ms}`, "S2 A2 E1 ok: 201"},
 		{"the same with a date", "layers: [{preset: retry, on: [429], retry-after: honour}]", "{at: before-guard, do: status, status: 429, retry-after: date+1500ms, until: 1500ms}", "S2 A2 E1 ok: 201"},
