@@ -108,7 +108,7 @@ func (h *handling) enteredWith() {
 	}
 	for _, l := range h.service.config.Ledgers {
 		if l.When == ledger.Outbox && slices.ContainsFunc(h.entered, func(e store.Entry) bool { return e.Ledger == l.OutboxName() }) {
-			h.service.config.Job(func() { h.service.relayOutbox(l) })
+			h.service.config.Job(func() { h.service.relayOutbox(l, h.path()) })
 		}
 	}
 	h.entered = nil
@@ -195,9 +195,10 @@ func (r *relay) take(outbox string, rows []lab.Entry) (out []lab.Entry) {
 	return out
 }
 
-// relayOutbox sends on what it finds in an outbox, as often as it is set to.
-func (s *Service) relayOutbox(l ledger.Settings) {
-	if s.config.Clock.Sleep(s.life, l.Relay.After) != nil {
+// relayOutbox sends on what it finds in an outbox some time after the commit of a send, as often as
+// it is set to. One commit can wake the relays of several outboxes.
+func (s *Service) relayOutbox(l ledger.Settings, send string) {
+	if s.config.Clock.Sleep(s.life, l.Relay.After) != nil || s.config.Pause(s.life, send+" relay "+l.Name) != nil {
 		return
 	}
 	rows, err := s.config.Store.Entries(s.life)
