@@ -23,6 +23,10 @@ func TestLedgers(t *testing.T) {
 		}
 	}
 	unguarded := func(c slowserver.Config) slowserver.Config { c.Guard = guard.Settings{}; return c }
+	natural := func(c slowserver.Config) slowserver.Config {
+		c.Guard = guard.Settings{Kind: "natural-key"}
+		return c
+	}
 	crash := func(place fault.Place, into time.Duration) fault.Settings {
 		return fault.Settings{At: place, Into: into, Do: "crash", Restart: time.Millisecond, Arrivals: []int{1}}
 	}
@@ -36,6 +40,7 @@ func TestLedgers(t *testing.T) {
 		{"after the commit", at(ledger.Settings{}), 1, []string{"order-1  1s"}},
 		{"after each commit", unguarded(at(ledger.Settings{})), 2, []string{"order-1  1s", "order-1  4s"}},
 		{"for a duplicate too", at(ledger.Settings{Duplicates: true}), 1, []string{"order-1  1s", "order-1  4s"}},
+		{"for a duplicate too that the order itself shows", natural(at(ledger.Settings{Duplicates: true})), 1, []string{"order-1  1s", "order-1  4s"}},
 		{"known by the order", at(ledger.Settings{Duplicates: true, Reference: "order"}), 1, []string{"order-1 1 1s"}},
 		{"known by the key", at(ledger.Settings{Duplicates: true, Reference: "key"}), 1, []string{"order-1 k 1s"}},
 		{"known by the attempt", at(ledger.Settings{Duplicates: true, Reference: "attempt"}), 1, []string{"order-1 op-1/a.1 1s", "order-1 op-1/a.2 4s"}},

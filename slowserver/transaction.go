@@ -76,7 +76,10 @@ func (h *handling) process() (_ guard.Answer, err error) {
 				return answer, err
 			}
 		case errors.Is(err, store.ErrDuplicate) && h.pass.Duplicate != nil:
-			return h.pass.Duplicate(h.work)
+			if answer, err = h.pass.Duplicate(h.work); err != nil {
+				return answer, err
+			}
+			return answer, h.enterAgain(answer)
 		default:
 			return answer, err
 		}
