@@ -77,7 +77,7 @@ func (c *Chain) roundTrip(ctx context.Context, trip Trip, method string) (*http.
 	ctx, cancelGiven := within(ctx, c.config.Clock, trip.Within, lab.StageDeadline)
 	ctx, cancelTotal := within(ctx, c.config.Clock, c.config.Timeouts.Total, "total")
 	cancel := func() { cancelTotal(); cancelGiven() }
-	req, err := http.NewRequestWithContext(trip.with(ctx), method, "http://"+c.config.Targets[0]+lab.OrderPath, nil)
+	req, err := http.NewRequestWithContext(trip.with(ctx), method, "http://"+c.config.Targets[0]+cmp.Or(trip.To, lab.OrderPath), nil)
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("make a request: %w", err)

@@ -26,6 +26,7 @@ type Trip struct {
 	Path      string   // the path of tries so far: op-1/feign-retryer.2
 	Targets   []string // the hosts it may go to, in order; a layer that balances leaves one
 	Body      policy.Body
+	To        string // the path of what it asks for; the orders when empty
 
 	// Gone reports that whoever asked for the request has left, where the sender notices; nil
 	// where nobody can.

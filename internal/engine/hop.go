@@ -118,7 +118,7 @@ func (p *passage) forward(content []byte) (*http.Response, error) {
 	}
 	trip := caller.Trip{
 		Operation: p.r.Header.Get(lab.HeaderOperation), Tenant: p.r.Header.Get(lab.HeaderTenant),
-		Path: p.r.Header.Get(lab.HeaderSend), Body: policy.Buffered,
+		Path: p.r.Header.Get(lab.HeaderSend), Body: policy.Buffered, To: p.r.URL.Path,
 	}
 	if left, bounded := p.left(); bounded {
 		if left <= *p.spec.MinRemaining {
@@ -184,7 +184,7 @@ func (p *passage) answer(resp *http.Response, body io.Reader) {
 	if p.gone(resp.StatusCode) {
 		return
 	}
-	for _, name := range []string{"Content-Type", "Retry-After", lab.HeaderReplayed} {
+	for _, name := range []string{"Content-Type", "Retry-After", "Location", lab.HeaderReplayed} {
 		if v := resp.Header.Get(name); v != "" {
 			p.w.Header().Set(name, v)
 		}

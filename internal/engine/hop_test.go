@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"retrylab/internal/engine"
+	"retrylab/internal/judge"
 	"retrylab/internal/lab"
 	"retrylab/scenarios"
 )
@@ -163,5 +164,18 @@ func diffLines(t *testing.T, want, got []string) {
 	t.Helper()
 	if !slices.Equal(want, got) {
 		t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}
+
+// TestHopRedirect has a client follow a redirect that comes through hops: they hand on where it leads,
+// and what is asked for there.
+func TestHopRedirect(t *testing.T) {
+	t.Parallel()
+	const base = "name: hop\ncaller: {redirects: follow}\nhops: [{name: edge, kind: proxy}, {name: shop}]\n" +
+		"server: {faults: [{at: before-guard, do: redirect, status: 307}]}\n"
+	trial := planned(t, base, "")
+	obs := newLab(t, engine.Virtual, 1).Run(t.Context(), trial)
+	if got, want := summary(judge.Decide(trial, obs), obs), "S2 A2 E1 ok: 201"; got != want {
+		t.Errorf("got %s (%s), want %s", got, obs.Broken, want)
 	}
 }
