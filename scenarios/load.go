@@ -28,8 +28,10 @@ type Series struct {
 
 // Begins is when an operation begins, counted from 0.
 func (s Setup) Begins(operation int) time.Duration {
-	if operation < len(s.Schedule) && s.Schedule[operation].At != nil {
-		return *s.Schedule[operation].At
+	for i := min(operation, len(s.Schedule)-1); i >= 0; i-- {
+		if at := s.Schedule[i].At; at != nil {
+			return *at + time.Duration(operation-i)*s.Interval
+		}
 	}
 	if len(s.Load) == 0 {
 		return time.Duration(operation) * s.Interval

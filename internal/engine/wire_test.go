@@ -1,9 +1,11 @@
 package engine_test
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"retrylab/internal/engine"
 	"retrylab/internal/judge"
@@ -86,5 +88,43 @@ func TestLeak(t *testing.T) {
 		if got := summary(judge.Decide(trial, obs), obs); got != want || obs.Broken != "" {
 			t.Errorf("leak of operation %s: got %s (%s), want %s", leak, got, obs.Broken, want)
 		}
+	}
+}
+
+// TestSchedule starts operations at times of their own, and those without one after the one before.
+func TestSchedule(t *testing.T) {
+	t.Parallel()
+	trial := parse(t, "{name: t, interval: 1s, schedule: [{}, {at: 10s}, {}, {at: 2s}, {}]}")
+	obs := newLab(t, engine.Virtual, 1).Run(t.Context(), trial)
+	got := map[string]int64{}
+	for _, e := range obs.Events {
+		if e.Kind == lab.Start {
+			got[e.Operation] = lab.Millis(e.At)
+		}
+	}
+	want := map[string]int64{"op-1": 0, "op-2": 10_000, "op-3": 11_000, "op-4": 2000, "op-5": 3000}
+	if !maps.Equal(got, want) {
+		t.Errorf("started at %v, want %v", got, want)
+	}
+}
+
+// TestRelays lets one commit wake the relays of several outboxes: no two of them act in one instant,
+// in an order that nobody has chosen.
+func TestRelays(t *testing.T) {
+	t.Parallel()
+	trial := parse(t, "{name: t, operations: 2, server: {ledgers: [{name: a, when: outbox}, {name: b, when: outbox}, {name: c, when: outbox}]}}")
+	obs := newLab(t, engine.Virtual, 1).Run(t.Context(), trial)
+	seen := map[time.Duration]string{}
+	for _, e := range obs.Events {
+		if e.Kind != lab.Entered || e.Node != "relay" {
+			continue
+		}
+		if other, taken := seen[e.At]; taken {
+			t.Errorf("the relays of %s and %s act at %v", other, e.Detail, e.At)
+		}
+		seen[e.At] = e.Detail
+	}
+	if len(seen) != 6 {
+		t.Errorf("%d entries of relays, want 6 (%s)", len(seen), obs.Broken)
 	}
 }
