@@ -186,7 +186,7 @@ func ok(x *exchange) { x.reply(201, created(x.number)) }
 
 // config fills in what a test leaves out.
 func (b *bench) config(c Config) Config {
-	c.Node, c.Seed, c.Clock, c.Network, c.Record = "caller", 1, b.clock, b.network, b.record
+	c.Node, c.Seed, c.Clock, c.Network, c.Record, c.Group = "caller", 1, b.clock, b.network, b.record, &b.group
 	if c.Targets == nil {
 		c.Targets = hosts[:1]
 	}
@@ -207,7 +207,7 @@ func (b *bench) caller(c Config, h Habits) *Caller {
 	if h.Amount == 0 {
 		h.Amount = 5000
 	}
-	caller := New(b.config(c), h, &b.group)
+	caller := New(b.config(c), h)
 	check(caller.Warm(context.Background()))
 	return caller
 }

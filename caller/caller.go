@@ -28,6 +28,8 @@ type Config struct {
 	Record   func(lab.Event)
 	Targets  []string // the hosts behind it, in order
 	Timeouts Timeouts
+	Clocked  TotalClock     // what Timeouts.Total is measured with
+	Group    *vtime.Group   // of the goroutines of sends side by side
 	Layers   []policy.Layer // outermost first
 	Pool     int            // connections that may be open at once; 0 for no limit
 	Idle     int            // connections that have served a request when the first send starts
@@ -75,7 +77,7 @@ func (c *Chain) roundTrip(ctx context.Context, trip Trip, method string) (*http.
 		trip.left = &atomic.Bool{}
 	}
 	ctx, cancelGiven := within(ctx, c.config.Clock, trip.Within, lab.StageDeadline)
-	ctx, cancelTotal := within(ctx, c.config.Clock, c.config.Timeouts.Total, "total")
+	ctx, cancelTotal := within(ctx, c.config.Clock, c.config.Clocked.after(c.config.Clock.Now(), c.config.Timeouts.Total), "total")
 	cancel := func() { cancelTotal(); cancelGiven() }
 	req, err := http.NewRequestWithContext(trip.with(ctx), method, "http://"+c.config.Targets[0]+cmp.Or(trip.To, lab.OrderPath), nil)
 	if err != nil {
@@ -112,7 +114,10 @@ type Habits struct {
 	Amount      int64  // minor units
 	Concurrency int    // sends of one operation side by side; 0 is 1
 	Stagger     time.Duration
-	Ask         *Ask // nil for a caller that does not ask
+	Ask         *Ask          // nil for a caller that does not ask
+	CancelAfter time.Duration // an operation is given up so long after it began; 0 is never
+	Threads     int           // operations that are under way at once; 0 for no limit
+	Queue       *int          // operations that may wait for a thread; nil for any number
 }
 
 // Intent is one operation: what its user means to do once. What is zero is the caller's habit.
@@ -127,22 +132,43 @@ type Intent struct {
 // Caller performs operations.
 type Caller struct {
 	*Chain
-	habits Habits
-	group  *vtime.Group
-	asking *transport
+	habits  Habits
+	threads threads
+	asking  *transport
 }
 
-// New returns a caller that performs operations through a chain of layers. The goroutines of an
-// operation's sends side by side run in group.
-func New(c Config, h Habits, group *vtime.Group) *Caller {
+// New returns a caller that performs operations through a chain of layers.
+func New(c Config, h Habits) *Caller {
 	questions := c
 	questions.Record, questions.Pool = asQuestions(c.Record), 0
-	return &Caller{Chain: NewChain(c), habits: h, group: group, asking: newTransport(questions)}
+	return &Caller{
+		Chain: NewChain(c), habits: h, asking: newTransport(questions),
+		threads: threads{all: h.Threads, queue: h.Queue, seed: c.Seed, clock: c.Clock},
+	}
 }
 
-// Place performs one operation and returns how it ended for the caller: the best of its sends
-// side by side.
+// cancelled is the reason of an operation that was given up by whoever wanted it.
+const cancelled = "cancelled"
+
+// Place performs one operation on a thread of the caller, and returns how it ended. Without a thread
+// nothing is sent.
 func (c *Caller) Place(ctx context.Context, intent Intent) lab.Outcome {
+	if c.habits.CancelAfter > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer c.config.Clock.AfterFunc(c.config.Clock.Apart(c.habits.CancelAfter), cancel)()
+	}
+	if reason := c.threads.take(ctx, intent.Operation); reason != "" {
+		c.config.Record(lab.Event{Kind: lab.Stop, Operation: intent.Operation, Node: c.config.Node, Detail: reason})
+		return lab.Outcome{Operation: intent.Operation, Belief: lab.Failed, Reason: reason, DoneAt: c.config.Clock.Now()}
+	}
+	defer c.threads.give()
+	return c.perform(ctx, intent)
+}
+
+// perform is Place with a thread: the best of the operation's sends side by side.
+func (c *Caller) perform(ctx context.Context, intent Intent) lab.Outcome {
 	operation := intent.Operation
 	sends := &atomic.Int64{}
 	if c.habits.Concurrency <= 1 {
@@ -157,7 +183,7 @@ func (c *Caller) Place(ctx context.Context, intent Intent) lab.Outcome {
 	var sides sync.WaitGroup
 	for i, path := range paths {
 		sides.Add(1)
-		c.group.Go(func() {
+		c.config.Group.Go(func() {
 			defer sides.Done()
 			start := time.Duration(i)*c.habits.Stagger + offsets[i]
 			if c.config.Clock.Sleep(ctx, start) != nil {
@@ -231,6 +257,9 @@ func (c *Caller) send(ctx context.Context, o *order) lab.Outcome {
 	if err != nil {
 		e := asError(err)
 		out.Belief, out.Reason = lab.Unknown, words(e.Failure)
+		if e.Gone {
+			out.Reason = cancelled
+		}
 		if e.Status != 0 {
 			out.Status, out.Reason = e.Status, fmt.Sprintf("%d %s", e.Status, words(e.Failure))
 		}

@@ -23,10 +23,13 @@ type layer struct {
 	clock  *vtime.Clock
 	record func(lab.Event)
 	read   time.Duration // the read time-out in force
+	group  *vtime.Group  // of the tries side by side
 	peers  chooser       // nil for a layer that knows nothing of instances
 	routes bool          // tries the other addresses of a host
 	whole  bool          // reads an answer to its end before it decides: a rule asks what became of the body
 	next   http.RoundTripper
+
+	account *account // of its retry budget; nil for none
 }
 
 // wrap returns next inside the layers, the first of them outermost.
@@ -34,9 +37,9 @@ func wrap(next http.RoundTripper, c Config) http.RoundTripper {
 	for _, p := range slices.Backward(c.Layers) {
 		l := &layer{
 			Layer: p, node: c.Node, seed: c.Seed, clock: c.Clock, record: c.Record,
-			read:   c.Timeouts.Read,
+			read: c.Timeouts.Read, group: c.Group, account: newAccount(p.Budget),
 			routes: slices.ContainsFunc(p.Rules, func(r policy.Rule) bool { return r.AddressLeft }),
-			whole:  slices.ContainsFunc(p.Rules, func(r policy.Rule) bool { return r.InBody }),
+			whole:  p.Hedge > 0 || slices.ContainsFunc(p.Rules, func(r policy.Rule) bool { return r.InBody }),
 			next:   next,
 		}
 		switch {
@@ -53,7 +56,11 @@ func wrap(next http.RoundTripper, c Config) http.RoundTripper {
 // RoundTrip tries until the policy says stop. Every error is an [*Error].
 func (l *layer) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := within(req.Context(), l.clock, l.Total, l.Name+" total")
-	resp, err := l.loop(ctx, req)
+	run := l.loop
+	if l.Hedge > 0 {
+		run = l.hedge
+	}
+	resp, err := run(ctx, req)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -68,6 +75,8 @@ func (l *layer) loop(ctx context.Context, req *http.Request) (*http.Response, er
 	var tries []policy.Outcome
 	var seen []string // the instances tried in this call
 	var waited time.Duration
+	var paid float64 // for the last retry
+	l.account.call()
 	start := l.clock.Now()
 	move := true
 	for n := 1; ; n++ {
@@ -91,6 +100,7 @@ func (l *layer) loop(ctx context.Context, req *http.Request) (*http.Response, er
 		out.Waited, out.Elapsed = waited, l.clock.Now()-start
 		tries = append(tries, out)
 		d := l.Next(tries, lab.Draw(l.seed, l.node, trip.Path, l.Name, strconv.Itoa(n)))
+		paid, d = l.settle(out, d, paid)
 		if l.peers != nil {
 			l.peers.report(l.clock.Now(), try.Targets[0], out, d.Retry)
 		}
@@ -107,7 +117,7 @@ func (l *layer) loop(ctx context.Context, req *http.Request) (*http.Response, er
 			resp.Body.Close()
 		}
 		l.record(lab.Event{Kind: lab.Retry, Operation: trip.Operation, Send: try.Path, Node: l.node, Wait: d.Wait, Detail: d.Reason})
-		if l.clock.Sleep(ctx, d.Wait) != nil || over(ctx) {
+		if !l.wait(ctx, d.Wait) {
 			return nil, l.interrupted(ctx, try)
 		}
 		waited, move = d.Wait, d.Move || l.Peers
@@ -119,8 +129,41 @@ func (l *layer) loop(ctx context.Context, req *http.Request) (*http.Response, er
 	}
 }
 
+// settle settles a try with the retry budget: what its decision comes to, and what was paid for the
+// next try, after paid for this one.
+func (l *layer) settle(out policy.Outcome, d policy.Decision, paid float64) (float64, policy.Decision) {
+	switch {
+	case out.Failure == policy.NoFailure && out.Status < 300:
+		l.account.succeed(paid)
+	case l.Lasts(out):
+		l.account.fail(out)
+	}
+	if !d.Retry {
+		return paid, d
+	}
+	paid, ok := l.account.pay(out)
+	if !ok {
+		return 0, policy.Decision{Reason: policy.BudgetSpent}
+	}
+	return paid, d
+}
+
+// wait waits before a retry. It reports false where a limit on all tries is over by then.
+func (l *layer) wait(ctx context.Context, d time.Duration) bool {
+	if !l.PastDeadline {
+		return l.clock.Sleep(ctx, d) == nil && !over(ctx)
+	}
+	// It has a limit of its own in mind, and does not look at the one around it.
+	l.clock.Sleep(context.WithoutCancel(ctx), d)
+	return true
+}
+
 // try sends req on, within the limit of a try.
 func (l *layer) try(ctx context.Context, trip Trip, req *http.Request) (*http.Response, error) {
+	if l.PastDeadline && over(ctx) {
+		l.record(lab.Event{Kind: lab.Failure, Operation: trip.Operation, Send: trip.Path, Node: l.node, Detail: lab.PastDeadline})
+		return nil, &Error{Failure: policy.TotalTimeout, Target: trip.Targets[0]}
+	}
 	ctx, cancel := within(ctx, l.clock, l.Timeout, l.Name)
 	resp, err := l.next.RoundTrip(req.Clone(trip.with(ctx)))
 	if err == nil && l.whole {
@@ -180,7 +223,7 @@ func (l *layer) outcome(ctx context.Context, try Trip, req *http.Request, resp *
 	out.Failure, out.InBody, out.Reused = e.Failure, e.InBody, e.Reused
 	out.CallerGone = out.CallerGone || e.Gone
 	switch {
-	case over(ctx):
+	case over(ctx) && !l.PastDeadline:
 		out.Failure = policy.TotalTimeout
 	case e.Failure == policy.TotalTimeout:
 		// A total further down, or the limit that this layer sets to a try.
@@ -206,6 +249,7 @@ func (l *layer) interrupted(ctx context.Context, try Trip) *Error {
 		l.record(lab.Event{Kind: lab.Timeout, Operation: try.Operation, Send: try.Path, Node: l.node, Detail: limit.stage})
 	} else {
 		e.Gone = true
+		l.record(lab.Event{Kind: lab.Stop, Operation: try.Operation, Send: try.Path, Node: l.node, Detail: "whoever asked has gone"})
 	}
 	return e
 }

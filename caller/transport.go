@@ -139,11 +139,17 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // remaining is what is left of the limits above a send, 0 where nothing bounds it.
 func remaining(ctx context.Context, clock *vtime.Clock) time.Duration {
-	deadline, ok := ctx.Deadline()
-	if !ok {
+	l, _ := ctx.Value(limitKey{}).(*limit)
+	if l == nil {
 		return 0
 	}
-	return time.Duration(float64(time.Until(deadline)) * clock.Speed())
+	end := l.end
+	for ; l != nil; l = l.outer {
+		if l.end.Before(end) {
+			end = l.end
+		}
+	}
+	return time.Duration(float64(time.Until(end)) * clock.Speed())
 }
 
 // send is one request on its way.

@@ -435,7 +435,7 @@ func TestWarm(t *testing.T) {
 		diff(t, "events", 0, len(b.journal()))
 	})
 	onBoth(t, func(t *testing.T, b *bench) {
-		caller := New(b.config(Config{Targets: []string{"i1", "nobody"}, Idle: 2}), Habits{}, &b.group)
+		caller := New(b.config(Config{Targets: []string{"i1", "nobody"}, Idle: 2}), Habits{})
 		err := caller.Warm(context.Background())
 		if err == nil || !strings.HasPrefix(err.Error(), "open an idle connection to nobody: ") {
 			t.Errorf("warming up to nobody: %v", err)
@@ -730,7 +730,7 @@ func TestLimitsAreLifted(t *testing.T) {
 					var contexts []context.Context
 					c := b.config(c)
 					c.Network = watching{c.Network, &contexts}
-					caller := New(c, Habits{Method: http.MethodPost, Body: policy.Buffered, Amount: 1}, &b.group)
+					caller := New(c, Habits{Method: http.MethodPost, Body: policy.Buffered, Amount: 1})
 					caller.Place(context.Background(), Intent{Operation: "op-1"})
 					if b.clock.Now() > time.Minute || len(contexts) == 0 {
 						t.Errorf("over after %s and %d sends", b.clock.Now(), len(contexts))

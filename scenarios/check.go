@@ -222,6 +222,52 @@ func (c *checker) caller(x *Caller) {
 		c.fail("caller.timeouts.acquire", "an acquire timeout needs a pool", "set caller.pool to the number of connections")
 	}
 	c.name("caller.name", x.Name, "a machine")
+	c.threads(x)
+	c.clock("caller", x.Timeouts)
+	c.clockJumps(x)
+}
+
+// threads checks the threads of the caller.
+func (c *checker) threads(x *Caller) {
+	c.number("caller.threads", x.Threads)
+	if x.Queue == nil {
+		return
+	}
+	c.number("caller.queue", *x.Queue)
+	if x.Threads == 0 {
+		c.failKey("caller.queue", "nobody waits for a thread where there is no end of them", "set caller.threads")
+	}
+}
+
+// clock checks what a sender measures its total limit with.
+func (c *checker) clock(path string, t Timeouts) {
+	if t.TotalClock != "" {
+		c.word(path+".timeouts.total-clock", t.TotalClock)
+	}
+	for _, key := range []struct {
+		name string
+		set  bool
+	}{{"total-clock", t.TotalClock != ""}, {"poll", t.Poll > 0}} {
+		if key.set && t.Total == 0 {
+			c.failKey(path+".timeouts."+key.name, "there is no total limit to measure", "set "+path+".timeouts.total")
+		}
+	}
+}
+
+// clockJumps checks the moments at which the caller's clock is set.
+func (c *checker) clockJumps(x *Caller) {
+	if len(x.ClockJumps) > maxJumps {
+		c.fail(fmt.Sprintf("caller.clock-jumps[%d]", maxJumps), fmt.Sprintf("more than %d jumps of the clock", maxJumps), "")
+	}
+	for i, j := range x.ClockJumps {
+		path := fmt.Sprintf("caller.clock-jumps[%d]", i)
+		if (j.Forward > 0) == (j.Back > 0) {
+			c.fail(path, "a clock is set either forward or back", "for example {at: 1s, back: 1h}")
+		}
+		if i > 0 && j.At <= x.ClockJumps[i-1].At {
+			c.fail(path+".at", "the jumps of a clock stand in the order of time", "")
+		}
+	}
 }
 
 func (c *checker) name(path, name, what string) {
@@ -247,6 +293,7 @@ func (c *checker) server(x *Server) {
 		c.failKey("server.order-outside-transaction", fmt.Sprintf("the guard %s holds a transaction during the work: an order outside it would wait for it, and it for the order", x.Guard.Kind), "use another guard")
 	}
 	c.ledgers(x)
+	c.readOnly(x)
 	for i, f := range x.Faults {
 		path := fmt.Sprintf("server.faults[%d]", i)
 		c.fault(path, f, x.Replicas)
@@ -303,6 +350,30 @@ func (c *checker) capacity(x *Server) {
 	}
 	if x.Shed != capacity.ShedNone {
 		c.failKey("server.shed", "server.shed "+why, hint)
+	}
+}
+
+// readOnly checks what a server has that writes no order.
+func (c *checker) readOnly(x *Server) {
+	if !x.ReadOnly {
+		return
+	}
+	const hint = "leave it out, or read-only"
+	switch {
+	case x.Guard.Kind != "" && x.Guard.Kind != "none":
+		c.failKey("server.guard", "a read has nothing to guard", hint)
+	case len(x.Rows) > 0:
+		c.failKey("server.rows", "a read changes no rows", hint)
+	case len(x.Ledgers) > 0:
+		c.failKey("server.ledgers", "a read makes no entries", hint)
+	case x.OrderOutsideTransaction:
+		c.failKey("server.order-outside-transaction", "a read writes no order", hint)
+	}
+	for i, f := range x.Faults {
+		places := []fault.Place{fault.AtConnect, fault.BeforeGuard, fault.InWork, fault.InReply}
+		if f.At != "" && !slices.Contains(places, f.At) {
+			c.fail(fmt.Sprintf("server.faults[%d].at", i), fmt.Sprintf("a read does not come to %s", f.At), suggest("", texts(places)))
+		}
 	}
 }
 

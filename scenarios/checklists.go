@@ -31,6 +31,7 @@ var Checklists = []Checklist{
 		{"pitfall-no-jitter", "fixed delays without jitter"},
 		{"pitfall-key-apart", "keys stored apart from the data"},
 		{"pitfall-wrong-key", "keys made by the server, or of the content"},
+		{"pitfall-calendar-clock", "time-outs measured with the calendar clock"},
 	}},
 	{"Six things to test", []Check{
 		{"test-same-key-at-once", "the same key at once"},

@@ -102,6 +102,7 @@ func (c *checker) hop(path string, h *Hop) {
 	if h.Timeouts.Acquire > 0 {
 		c.fail(path+".timeouts.acquire", "a hop has no pool to wait for", "")
 	}
+	c.clock(path, h.Timeouts)
 	if h.Method != "" {
 		c.word(path+".method", h.Method)
 	}

@@ -25,6 +25,7 @@ const (
 	maxRows        = 8
 	maxVariants    = 200
 	maxSeeds       = 20
+	maxJumps       = 100
 	maxHeader      = 255      // characters of a header's value
 	maxItem        = 255      // bytes of an item's name
 	maxDribble     = 64 << 20 // bytes of all answers of a trial that dribble

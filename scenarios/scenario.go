@@ -47,6 +47,24 @@ type Timeouts struct {
 	Read    time.Duration `yaml:"read" doc:"longest silence between two reads; not a total"`
 	Attempt time.Duration `yaml:"attempt" doc:"limit of one send, from its start to its whole answer"`
 	Total   time.Duration `yaml:"total" doc:"limit over all layers and tries"`
+
+	TotalClock string        `yaml:"total-clock" doc:"what total is measured with: monotonic (the default) or calendar, the clock that clock-jumps set"`
+	Poll       time.Duration `yaml:"poll" doc:"how often the sender looks whether total is over; always when absent"`
+}
+
+// ClockJump is a moment at which somebody sets a machine's calendar clock.
+type ClockJump struct {
+	At      time.Duration `yaml:"at" doc:"when, in scenario time"`
+	Forward time.Duration `yaml:"forward" doc:"how far it is set forward"`
+	Back    time.Duration `yaml:"back" doc:"how far it is set back"`
+}
+
+// String says what is done to the clock.
+func (j ClockJump) String() string {
+	if j.Back > 0 {
+		return "set back by " + j.Back.String()
+	}
+	return "set forward by " + j.Forward.String()
 }
 
 // Caller is the sending side.
@@ -65,6 +83,11 @@ type Caller struct {
 	Redirects  string            `yaml:"redirects" doc:"none (the default) or follow: a 301, 302 or 303 makes a GET without a body of the request, a 307 or 308 keeps it"`
 	Ask        *Ask              `yaml:"ask" doc:"asks what became of an order whose outcome it does not know; it does not when absent"`
 	Deadline   string            `yaml:"deadline" doc:"its limits on a request (total, attempt, those of its layers): local (the default: nobody else knows of them) or header (what is left of them goes along)"`
+
+	Threads     int           `yaml:"threads" doc:"operations that it has under way at once; no limit when absent"`
+	Queue       *int          `yaml:"queue" doc:"threads: how many more operations may wait for one, the rest is turned away and sends nothing; any number when absent"`
+	CancelAfter time.Duration `yaml:"cancel-after" doc:"so long after its start an operation is given up by whoever wanted it; never when absent"`
+	ClockJumps  []ClockJump   `yaml:"clock-jumps" doc:"moments at which its calendar clock is set, in their order"`
 }
 
 // Server is the order service.
@@ -75,6 +98,7 @@ type Server struct {
 	Replicas         int              `yaml:"replicas" doc:"how many instances share the store"`
 	Guard            guard.Settings   `yaml:"guard" doc:"protection against duplicates"`
 	Faults           []fault.Settings `yaml:"faults" doc:"defects, by place"`
+	ReadOnly         bool             `yaml:"read-only" doc:"what is asked for is a read: it does the work and writes no order, and none is wanted"`
 	OnClientGone     string           `yaml:"on-client-gone" doc:"finish (the default) or cancel"`
 	Workers          int              `yaml:"workers" doc:"requests that each replica works on at once, first come first served; no limit when absent"`
 	Queue            *int             `yaml:"queue" doc:"workers: how many more may wait, the rest is told 503 at once; any number when absent"`
@@ -94,6 +118,7 @@ type Server struct {
 
 // Expect is what a configuration must come to. A field that is absent is not checked.
 type Expect struct {
+	Tries                 *int            `yaml:"tries" doc:"tries of the caller's innermost layer: its sends, and those that failed at once because a limit was over"`
 	Sends                 *int            `yaml:"sends" doc:"requests started by the caller's innermost layer"`
 	Arrivals              *int            `yaml:"arrivals" doc:"requests that reached the order service"`
 	Effects               *int            `yaml:"effects" doc:"orders when everything has settled"`
@@ -121,6 +146,9 @@ type Expect struct {
 	ArrivalsAt            map[string]int  `yaml:"arrivals-at" doc:"arrivals at each machine"`
 	Answers               map[string]int  `yaml:"answers" doc:"answers of the order service by status"`
 	Ledgers               map[string]int  `yaml:"ledgers" doc:"entries of each ledger when everything has settled"`
+	TurnedAway            *int            `yaml:"turned-away" doc:"operations that found no thread of the caller free and no place in its queue"`
+	ThreadsUsed           *int            `yaml:"threads-used" doc:"most operations that the caller had under way at one instant"`
+	BudgetSpent           *int            `yaml:"budget-spent" doc:"times that a try was not followed by another because a retry budget was spent"`
 	OrdersTold            *int            `yaml:"orders-told" doc:"different order numbers that the caller was told"`
 	ClientsGone           *int            `yaml:"clients-gone" doc:"times that the order service found its client gone"`
 }
@@ -237,7 +265,12 @@ type Trial struct {
 }
 
 // Wanted is the number of effects that the user meant.
-func (t Trial) Wanted() int { return t.Setup.Operations }
+func (t Trial) Wanted() int {
+	if t.Setup.Server.ReadOnly {
+		return 0
+	}
+	return t.Setup.Operations
+}
 
 // ReplicaNames lists the names of the order service's instances.
 func (s Server) ReplicaNames() []string {

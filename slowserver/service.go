@@ -53,6 +53,8 @@ type Config struct {
 	// HonourDeadline gives work up, and the order with it, when the time is over that the client has
 	// given. The default looks at no deadline.
 	HonourDeadline bool
+	// ReadOnly answers reads: the work is done, and no order written. It has no guard.
+	ReadOnly bool
 	// OwnKeys makes the service give each arrival a key of its own, as one does that makes the
 	// key itself when the client should have: it protects nothing.
 	OwnKeys bool

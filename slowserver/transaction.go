@@ -43,6 +43,9 @@ func (h *handling) process() (_ guard.Answer, err error) {
 	if a, err := h.strike(fault.BeforeGuard, guard.Answer{}); err != nil {
 		return a, err
 	}
+	if h.service.config.ReadOnly {
+		return h.look()
+	}
 	for refused, unknown := 0, 0; ; {
 		answer, committed, err := h.transact()
 		switch config := h.service.config; {
@@ -87,6 +90,15 @@ func (h *handling) process() (_ guard.Answer, err error) {
 			return answer, err
 		}
 	}
+}
+
+// look answers a read. Nothing is claimed, and nothing committed.
+func (h *handling) look() (guard.Answer, error) {
+	if err := h.doWork(); err != nil {
+		return guard.Answer{}, err
+	}
+	body, _ := json.Marshal(lab.OrderReply{Status: "read"})
+	return guard.Answer{Status: http.StatusOK, Body: append(body, '\n')}, nil
 }
 
 // transact goes through a transaction from its beginning to its commit. It is done again as a

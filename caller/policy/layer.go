@@ -37,6 +37,21 @@ type Layer struct {
 	ResendsEmpty bool          // a streamed body is sent again without its content. Kept by the loop
 	Idle         int           // idle connections in the pool at the start. Kept by the transport, not by Next
 
+	Budget *Budget // bounds the retries of all calls together; nil for none. Kept by the loop
+
+	// FreeWhenPaced does not count a try that was answered 429 or 503 with a Retry-After which a rule
+	// honours: it was the server that asked for the next one.
+	FreeWhenPaced bool
+
+	// PastDeadline goes on when a limit around the layer is over, as one does that looks at its own
+	// limits alone. To it each further try is one that failed at once. Kept by the loop.
+	PastDeadline bool
+
+	// Hedge starts a further try so long after the one before, whatever has become of that, while none
+	// has succeeded. 0 is a loop in which one try follows the other. Kept by the loop.
+	Hedge  time.Duration
+	Losers string // what becomes of the other tries of a hedge: FinishLosers or CancelLosers
+
 	MaxFails    int           // failures that take a server out, 0 for never. Kept by the hop, not by Next
 	FailTimeout time.Duration // the time in which they are counted, and for which it is out. Kept by the hop
 }
@@ -146,8 +161,11 @@ func (l Layer) spent(tries []Outcome) string {
 		limit = fmt.Sprintf("attempts %d", l.Attempts)
 	}
 	if !l.Peers {
-		if l.Attempts > 0 && len(tries) >= l.Attempts {
+		switch {
+		case l.Attempts > 0 && len(tries)-l.free(tries) >= l.Attempts:
 			return limit + " reached"
+		case l.Attempts > 0 && len(tries) >= MaxAttempts: // all of them free: it goes on for ever
+			return fmt.Sprintf("%d tries made", MaxAttempts)
 		}
 		return ""
 	}
@@ -165,6 +183,27 @@ func (l Layer) spent(tries []Outcome) string {
 		return limit + " reached"
 	}
 	return ""
+}
+
+// free counts the tries that do not count.
+func (l Layer) free(tries []Outcome) (n int) {
+	if !l.FreeWhenPaced {
+		return 0
+	}
+	for _, o := range tries {
+		i, _ := l.choose(o)
+		if i >= 0 && l.Rules[i].HonourRetryAfter && o.HasRetryAfter && (o.Status == 429 || o.Status == 503) {
+			n++
+		}
+	}
+	return n
+}
+
+// Lasts reports whether a hedge waits on after a try that ended with o: it neither succeeded nor
+// failed in a way that no further try can mend.
+func (l Layer) Lasts(o Outcome) bool {
+	rule, _ := l.choose(o)
+	return rule >= 0 && !o.CallerGone
 }
 
 // wait returns the wait before retry number n by rule, and a note on where it comes from.
@@ -191,7 +230,7 @@ func (l Layer) wait(rule *Rule, last Outcome, n int, u float64) (time.Duration, 
 func (l Layer) retryReason(last Outcome, n int, move bool, note string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s is retried: try %d", last.trigger(), n+1)
-	if l.Attempts > 0 && !l.Peers {
+	if l.Attempts > 0 && !l.Peers && !l.FreeWhenPaced {
 		fmt.Fprintf(&b, " of %d", l.Attempts)
 	}
 	if move {

@@ -31,6 +31,12 @@ type Settings struct {
 	Waits   []time.Duration `yaml:"waits" doc:"the wait before each retry, in their order, the last one for all further ones; not together with wait or backoff"`
 	Backoff *Backoff        `yaml:"backoff" doc:"growing wait before every retry; not together with wait or waits"`
 
+	Limits *Limits `yaml:"limits" doc:"how many retries there are of each kind of failure, besides attempts"`
+	Budget *Budget `yaml:"budget" doc:"bounds the retries of all calls together"`
+
+	After  *time.Duration `yaml:"after" doc:"hedge: a further try starts so long after the one before, unless one has succeeded"`
+	Losers string         `yaml:"losers" doc:"hedge: what becomes of the other tries when one has succeeded: finish (the default) or cancel"`
+
 	Period    *time.Duration `yaml:"period" doc:"Feign's period in whole milliseconds: the first wait is 1.5 times this, each further one 1.5 times the last"`
 	MaxPeriod *time.Duration `yaml:"max-period" doc:"Feign's longest wait in whole milliseconds; a Retry-After is cut to it too"`
 
@@ -52,6 +58,9 @@ type Settings struct {
 	RetryAfterCap *time.Duration `yaml:"retry-after-cap" doc:"longest Retry-After that is waited for, longer ones are cut to it; 0 is none"`
 
 	RetryAfterMax *time.Duration `yaml:"retry-after-max" doc:"a longer Retry-After ends the tries; 0 is none"`
+
+	FreeWhenPaced *bool `yaml:"free-when-paced" doc:"a 429 or 503 whose Retry-After was waited for does not count as a try"`
+	PastDeadline  *bool `yaml:"past-deadline" doc:"goes on when a limit around it is over, for which each try then fails at once and sends nothing"`
 
 	RetryPost                *bool `yaml:"retry-post" doc:"HttpURLConnection: sun.net.http.retryPost"`
 	AllMethods               *bool `yaml:"all-methods" doc:"java.net.http: jdk.httpclient.enableAllMethodRetry"`
@@ -79,12 +88,26 @@ type Backoff struct {
 }
 
 // String lists what is set, as a scenario file writes it.
-func (b Backoff) String() string {
+func (b Backoff) String() string { return listed(b) }
+
+// Limits are how many retries of a call may follow each kind of failure. What is absent has no limit
+// of its own, which is not the same as 0.
+type Limits struct {
+	Connect *int `yaml:"connect" doc:"retries after a failure before anything left; no limit of its own when absent, none with 0"`
+	Read    *int `yaml:"read" doc:"retries after a failure when something may have left; likewise"`
+	Status  *int `yaml:"status" doc:"retries after a status; likewise"`
+}
+
+// String lists what is set, as a scenario file writes it.
+func (l Limits) String() string { return listed(l) }
+
+// listed lists the fields of a mapping that are set, as a scenario file writes them.
+func listed(mapping any) string {
 	var parts []string
-	v := reflect.ValueOf(b)
+	v := reflect.ValueOf(mapping)
 	for i := range v.NumField() {
 		if !v.Field(i).IsZero() {
-			parts = append(parts, fmt.Sprintf("%s: %v", v.Type().Field(i).Tag.Get("yaml"), v.Field(i)))
+			parts = append(parts, fmt.Sprintf("%s: %v", v.Type().Field(i).Tag.Get("yaml"), reflect.Indirect(v.Field(i))))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -94,6 +117,12 @@ func (b Backoff) String() string {
 const (
 	IgnoreRetryAfter = "ignore"
 	HonourRetryAfter = "honour"
+)
+
+// The values of Settings.Losers.
+const (
+	FinishLosers = "finish"
+	CancelLosers = "cancel"
 )
 
 // The values of Settings.OneShot.
@@ -170,7 +199,16 @@ func (s Settings) Validate() error {
 	case len(s.Waits) > MaxAttempts:
 		return &FieldError{"waits", fmt.Sprintf("the list has %d waits, more than the tries a layer can have (%d)", len(s.Waits), MaxAttempts)}
 	}
+	if s.Limits == nil {
+		s.Limits = &Limits{}
+	}
 	for _, check := range []error{
+		number("limits.connect", s.Limits.Connect, 0, MaxAttempts),
+		number("limits.read", s.Limits.Read, 0, MaxAttempts),
+		number("limits.status", s.Limits.Status, 0, MaxAttempts),
+		duration("after", s.After),
+		choice("losers", s.Losers, FinishLosers, CancelLosers),
+		s.Budget.validate(),
 		number("attempts", s.Attempts, 1, MaxAttempts),
 		number("same", s.Same, 0, 30),
 		number("next", s.Next, 0, 30),

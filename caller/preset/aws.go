@@ -36,13 +36,18 @@ var AWSGo = &Preset{
 		{"AWS_MAX_ATTEMPTS, retry.StandardOptions.MaxAttempts", "attempts", "3"},
 		{"retry.StandardOptions.MaxBackoff: backoff.max", "backoff", "20 s"},
 		{"further statuses of a retry.Retryable", "statuses", "none"},
+		{"ratelimit.NewTokenRateLimit, retry.StandardOptions.RetryCost, RetryTimeoutCost, NoRetryIncrement", "budget", "500, 5, 10, 1"},
 	},
 	Traps: []string{
 		"It does not look at the operation: what makes a repetition safe is the service's own idempotency token.",
-		"The quota of 500, of which a retry takes 5 and one after a time-out 10, is shared by all calls of a client; it is not played here.",
+		"The quota of 500, of which a retry takes 5 and one after a time-out 10, is shared by all calls of a client.",
 	},
-	Takes:    []string{"attempts", "backoff", "statuses"},
-	Defaults: policy.Settings{Attempts: new(3), Backoff: &policy.Backoff{Initial: time.Second, Factor: 2, Max: 20 * time.Second, Jitter: policy.FullJitter}},
+	Takes: []string{"attempts", "backoff", "statuses", "budget"},
+	Defaults: policy.Settings{
+		Attempts: new(3),
+		Backoff:  &policy.Backoff{Initial: time.Second, Factor: 2, Max: 20 * time.Second, Jitter: policy.FullJitter},
+		Budget:   &policy.Budget{Tokens: new(500.0), Cost: 5, TimeoutCost: 10, Refill: 1},
+	},
 	Layer: func(s policy.Settings) (policy.Layer, error) {
 		l := awsLayer(s)
 		l.Waits.GrowFirst, l.Waits.ExactAtMax = true, true

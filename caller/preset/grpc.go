@@ -45,13 +45,14 @@ var GRPC = &Preset{
 		{"retryPolicy.retryableStatusCodes: failures", "on", "UNAVAILABLE"},
 		{"retryPolicy.retryableStatusCodes: HTTP statuses that map to UNAVAILABLE", "statuses", "429, 502, 503, 504"},
 		{"the call's deadline", "total", "none"},
+		{"retryThrottling.maxTokens, tokenRatio: budget.tokens, refill, with stop: half", "budget", "none"},
 	},
 	Traps: []string{
 		"maxAttempts: 10 is five tries.",
 		"The deadline bounds all tries together: a slow first one leaves nothing for a second.",
-		"retryThrottling takes one token per failure, gives tokenRatio back per success, and stops all retries while half or less is left; it is not played here.",
+		"retryThrottling takes one token per failure, gives tokenRatio back per success, and stops all retries while half or less is left.",
 	},
-	Takes: []string{"attempts", "on", "statuses", "backoff", "total"},
+	Takes: []string{"attempts", "on", "statuses", "backoff", "total", "budget"},
 	Defaults: policy.Settings{
 		Attempts: new(1),
 		On:       []string{"connect", "eof", "reset"},

@@ -105,7 +105,7 @@ var Groups = []string{generic, spring, java, libraries, golang, python, javascri
 
 // All lists every preset, by group.
 var All = []*Preset{
-	Retry,
+	Retry, Hedge,
 	FeignRetryer, OpenFeign, SpringLB, SpringLBReactive,
 	HTTPURLConnection, JavaNetHTTP, HTTPClient5, HTTPClient45, OkHTTP, ReactorNetty,
 	Resilience4j, SpringRetry, Spring7Retry, Polly, Tenacity,
@@ -164,6 +164,7 @@ func (p *Preset) Resolve(s policy.Settings) (policy.Layer, error) {
 	l.Total = value(s.Total)
 	l.Idle = value(s.Idle)
 	l.Window = value(s.Window)
+	l.Budget = s.Budget
 	return l, nil
 }
 

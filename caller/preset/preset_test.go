@@ -165,7 +165,9 @@ var samples = policy.Settings{
 	RetryPost: new(false), AllMethods: new(true), RetryOnConnectionFailure: new(false),
 	Window: new(2 * time.Second), RetryAfterMax: new(23 * time.Second), Enabled: new(true), Redispatch: new(1), Mode: policy.StandardMode,
 	NonIdempotent: new(true), Tries: new(5), MaxFails: new(6), FailTimeout: new(17 * time.Second),
-	Idle: new(3),
+	Idle:   new(3),
+	Limits: &policy.Limits{Read: new(2)}, Budget: &policy.Budget{Ratio: new(0.1)}, FreeWhenPaced: new(true), PastDeadline: new(true),
+	After: new(19 * time.Second), Losers: policy.CancelLosers,
 }
 
 // TestTakes sets every field of Settings on every preset, one at a time: a field that the preset takes
@@ -194,6 +196,9 @@ func TestTakes(t *testing.T) {
 			reflect.ValueOf(&s).Elem().Field(i).Set(sample)
 			if p == SpringLBReactive && field == "enabled" {
 				s.Enabled = new(false)
+			}
+			if field == "free-when-paced" && p == Retry {
+				s.RetryAfter = policy.HonourRetryAfter
 			}
 			if (p == URLLib3 || p == Requests) && field == "retry-after" {
 				s.RetryAfter = policy.IgnoreRetryAfter
@@ -234,7 +239,7 @@ func TestResolve(t *testing.T) {
 		settings    policy.Settings
 		field, want string
 	}{
-		{policy.Settings{}, "preset", `there is no ""; there are retry, feign-retryer,`},
+		{policy.Settings{}, "preset", `there is no ""; there are retry, hedge, feign-retryer,`},
 		{policy.Settings{Preset: "rtry"}, "preset", `there is no "rtry"`},
 		{policy.Settings{Preset: "okhttp", Period: new(time.Second)}, "period", "means nothing to okhttp, which takes name, retry-on-connection-failure, total, idle"},
 		{policy.Settings{Preset: "openfeign", Attempts: new(2)}, "attempts", "no settings besides name"},

@@ -40,6 +40,7 @@ var Retry = &Preset{
 	Takes: []string{
 		"attempts", "timeout", "total", "wait", "waits", "backoff", "on", "statuses",
 		"methods", "methods-on-error", "methods-on-status", "one-shot", "retry-after", "retry-after-cap",
+		"limits", "budget", "free-when-paced", "past-deadline",
 	},
 	Defaults: policy.Settings{
 		Attempts:   new(3),
@@ -78,16 +79,46 @@ func retryLayer(s policy.Settings) (policy.Layer, error) {
 	onStatus.Statuses = slices.Concat(triggers.Statuses, policy.StatusSet(s.Statuses))
 	onStatus.Methods = methodSet(s.MethodsOnStatus, s.Methods)
 
-	rules := []policy.Rule{onError, onStatus}
+	statuses := []policy.Rule{onStatus}
 	if triggers.WithRetryAfter {
 		withHeader := onStatus
 		withHeader.Statuses = policy.Non2xx
 		withHeader.RetryAfter = policy.Present
-		rules = append(rules, withHeader)
+		statuses = append(statuses, withHeader)
+	}
+	if value(s.FreeWhenPaced) && !common.HonourRetryAfter {
+		return policy.Layer{}, &policy.FieldError{Field: "free-when-paced", Problem: "a Retry-After that is ignored is not waited for; write retry-after: honour"}
 	}
 	return policy.Layer{
-		Attempts: *s.Attempts, Rules: rules, Waits: s.Pauses(), ResendsEmpty: s.OneShot == policy.EmptyOneShot,
+		Attempts: *s.Attempts, Rules: limited(onError, statuses, value(s.Limits)), Waits: s.Pauses(), ResendsEmpty: s.OneShot == policy.EmptyOneShot,
+		FreeWhenPaced: value(s.FreeWhenPaced), PastDeadline: value(s.PastDeadline),
 	}, nil
+}
+
+// limited returns the rules for errors and for statuses with the limits that a call has. An error
+// before anything left is of another kind than one after.
+func limited(onError policy.Rule, onStatus []policy.Rule, limits policy.Limits) []policy.Rule {
+	onConnect, onRead := onError, onError
+	onConnect.Failures, onRead.Failures = nil, nil
+	for _, f := range onError.Failures {
+		if f.Left() {
+			onRead.Failures = append(onRead.Failures, f)
+		} else {
+			onConnect.Failures = append(onConnect.Failures, f)
+		}
+	}
+	var rules []policy.Rule
+	for _, kind := range []struct {
+		most  *int
+		rules []policy.Rule
+	}{{limits.Connect, []policy.Rule{onConnect}}, {limits.Read, []policy.Rule{onRead}}, {limits.Status, onStatus}} {
+		for _, r := range kind.rules {
+			if r.Max = value(kind.most); kind.most == nil || r.Max > 0 {
+				rules = append(rules, r)
+			}
+		}
+	}
+	return rules
 }
 
 // methodSet returns the special list when it is given, else the general one.

@@ -55,7 +55,7 @@ func ServiceConfig(setup scenarios.Setup) slowserver.Config {
 		Processing: server.Processing, Spread: server.ProcessingSpread,
 		Pool:  capacity.Pool{Workers: server.Workers, Queue: server.Queue, Shed: server.Shed},
 		Guard: server.Guard, Faults: server.Faults,
-		CancelWhenGone: server.OnClientGone == "cancel", HonourDeadline: server.Deadline == "honour",
+		ReadOnly: server.ReadOnly, CancelWhenGone: server.OnClientGone == "cancel", HonourDeadline: server.Deadline == "honour",
 		OwnKeys: setup.Caller.Key == "server",
 		Rows:    server.Rows, RowTime: server.RowTime, AlternateRows: server.RowsOrder == "alternate",
 		Ledgers:            server.Ledgers,
@@ -111,6 +111,7 @@ func (r *rig) build(*lab.Observation) (err error) {
 	from := setup.Caller
 	sender := r.sender(from.Name, targets, from.Timeouts, r.trial.Layers)
 	sender.PassDeadline = from.Deadline == "header"
+	sender.Clocked.Jumps = r.setClocks()
 	sender.Asked = setup.Server.ReplicaNames()
 	sender.Pool, sender.Idle = from.Pool, max(from.Idle, sender.Idle)
 	sender.Follow = from.Redirects == "follow"
@@ -118,7 +119,8 @@ func (r *rig) build(*lab.Observation) (err error) {
 		Method: from.Method, Body: from.Body, Key: from.Key, Content: from.Content,
 		Leaks:  from.Leak,
 		Amount: int64(setup.Amount), Concurrency: setup.Concurrency, Stagger: setup.Stagger, Ask: (*caller.Ask)(from.Ask),
-	}, r.group)
+		CancelAfter: from.CancelAfter, Threads: from.Threads, Queue: from.Queue,
+	})
 	return r.warm(r.caller.Chain)
 }
 
@@ -167,8 +169,24 @@ func (r *rig) sender(name string, targets []string, t scenarios.Timeouts, layers
 	}
 	return caller.Config{
 		Node: name, Seed: r.trial.Seed, Clock: r.world.clock, Network: r.network, Record: r.journal.record,
-		Targets: targets, Timeouts: caller.Timeouts(t), Layers: layers, Idle: idle,
+		Targets: targets, Layers: layers, Idle: idle, Group: r.group,
+		Timeouts: caller.Timeouts{Acquire: t.Acquire, Connect: t.Connect, Read: t.Read, Attempt: t.Attempt, Total: t.Total},
+		Clocked:  caller.TotalClock{Calendar: t.TotalClock == "calendar", Poll: t.Poll},
 	}
+}
+
+// setClocks sets the caller's calendar clock in its time.
+func (r *rig) setClocks() (jumps []caller.Jump) {
+	from := r.trial.Setup.Caller
+	for _, j := range from.ClockJumps {
+		jumps = append(jumps, caller.Jump{At: j.At, By: j.Forward - j.Back})
+		r.group.Go(func() {
+			if r.world.clock.Sleep(r.life, r.world.clock.Apart(j.At)) == nil {
+				r.journal.record(lab.Event{Kind: lab.ClockJump, Node: from.Name, Detail: j.String()})
+			}
+		})
+	}
+	return jumps
 }
 
 func (r *rig) warm(chain *caller.Chain) error {
@@ -351,12 +369,13 @@ func (r *rig) read(obs *lab.Observation) (err error) {
 		return ground(s.Lost())
 	}
 	obs.Events = r.journal.sorted()
-	for len(obs.Events) > 0 && obs.Events[len(obs.Events)-1].Kind == lab.Restart {
+	for len(obs.Events) > 0 && slices.Contains([]lab.Kind{lab.Restart, lab.ClockJump}, obs.Events[len(obs.Events)-1].Kind) {
 		obs.Events = obs.Events[:len(obs.Events)-1] // it came to nobody
 	}
 	obs.Settled = obs.Events[len(obs.Events)-1].At
 	obs.Events = append(obs.Events, lab.Event{At: obs.Settled, Kind: lab.Settled})
 	obs.Series = countSeries(r.trial.Setup, *obs)
+	obs.Threads = r.caller.MostThreads()
 	obs.Overlap = r.service.Tally().Overlap()
 	server := r.trial.Setup.Server
 	for i, n := range r.service.Tally().Fired() {

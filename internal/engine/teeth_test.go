@@ -126,6 +126,9 @@ func sabotages(t scenarios.Trial) []sabotage {
 	if t.Setup.Caller.Content != "same" {
 		add("with the same content", true, func(c *scenarios.Trial) { c.Setup.Caller.Content = "same" })
 	}
+	if t.Setup.Server.ReadOnly {
+		add("without read-only", true, func(c *scenarios.Trial) { c.Setup.Server.ReadOnly = false })
+	}
 	if t.Setup.Caller.Pool > 0 {
 		add("without the pool", true, func(c *scenarios.Trial) { c.Setup.Caller.Pool = 0 })
 	}

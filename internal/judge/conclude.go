@@ -74,7 +74,7 @@ func harmless(r, cure *lab.Result) string {
 	case 10*cure.CallerDoneMs <= 9*r.CallerDoneMs && cure != r && (c.Arrivals <= c.Wanted || cure.Counts.Arrivals == c.Arrivals):
 		text, other = fmt.Sprintf("%s of waiting in %q", waited(r), r.Configuration), waited(cure)
 	case c.Arrivals > c.Wanted:
-		text = fmt.Sprintf("%s arrived for %s in %q", plural(c.Arrivals, "request"), plural(c.Wanted, "intent"), r.Configuration)
+		text = fmt.Sprintf("%s arrived for %s in %q", plural(c.Arrivals, "request"), intents(c), r.Configuration)
 		other = strconv.Itoa(cure.Counts.Arrivals)
 	default:
 		text, other = orders, strconv.Itoa(cure.Counts.Effects)
@@ -102,6 +102,14 @@ func overTime(r, cure *lab.Result) string {
 		return says(r)
 	}
 	return says(r) + " " + says(cure)
+}
+
+// intents says for how much something was done: a read wants no order.
+func intents(c lab.Counts) string {
+	if c.Wanted == 0 {
+		return plural(c.Operations, "read")
+	}
+	return plural(c.Wanted, "intent")
 }
 
 // harm orders counts by how bad they are for the one whose intents they are: what was done twice

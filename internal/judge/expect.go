@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"retrylab/caller/policy"
 	"retrylab/internal/lab"
 	"retrylab/scenarios"
 )
@@ -27,6 +28,7 @@ type expectation struct {
 
 // expectations lists every key of [scenarios.Expect]; a test holds the two lists together.
 var expectations = []expectation{
+	number("tries", func(e *scenarios.Expect) *int { return e.Tries }, view.tries, lab.Send, lab.Failure),
 	number("sends", func(e *scenarios.Expect) *int { return e.Sends }, func(v view) int { return v.result.Counts.Sends }, lab.Send),
 	number("arrivals", func(e *scenarios.Expect) *int { return e.Arrivals }, func(v view) int { return v.result.Counts.Arrivals }, lab.Arrival),
 	number("lookups", func(e *scenarios.Expect) *int { return e.Lookups }, func(v view) int { return v.result.Counts.Lookups }, lab.Question),
@@ -36,6 +38,9 @@ var expectations = []expectation{
 	number("lost", func(e *scenarios.Expect) *int { return e.Lost }, func(v view) int { return v.result.Counts.Lost }, lab.Commit, lab.Done),
 	number("false-failures", func(e *scenarios.Expect) *int { return e.FalseFailures }, func(v view) int { return v.result.Counts.FalseFailures }, lab.Commit, lab.Done),
 	number("late", func(e *scenarios.Expect) *int { return e.Late }, func(v view) int { return v.result.Counts.Late }, lab.Commit, lab.Done),
+	number("turned-away", func(e *scenarios.Expect) *int { return e.TurnedAway }, view.turnedAway, lab.Done),
+	number("threads-used", func(e *scenarios.Expect) *int { return e.ThreadsUsed }, func(v view) int { return v.obs.Threads }, lab.Send),
+	number("budget-spent", func(e *scenarios.Expect) *int { return e.BudgetSpent }, view.budgetSpent, lab.Stop, lab.Done),
 	number("orders-told", func(e *scenarios.Expect) *int { return e.OrdersTold }, view.ordersTold, lab.Told),
 	number("clients-gone", func(e *scenarios.Expect) *int { return e.ClientsGone }, view.clientsGone, lab.ClientGone),
 	{
@@ -295,6 +300,26 @@ func (v view) ledgers() map[string]int {
 		out[l.Name] = l.Entries
 	}
 	return out
+}
+
+// tries counts the sends of the caller, and its tries that came to none because a limit was over.
+func (v view) tries() int {
+	return len(v.times(func(e lab.Event) bool {
+		return e.Node == v.trial.Setup.Caller.Name && (e.Kind == lab.Send || e.Kind == lab.Failure && e.Detail == lab.PastDeadline)
+	}))
+}
+
+func (v view) turnedAway() (n int) {
+	for _, o := range v.obs.Outcomes {
+		if o.Reason == lab.NoThread {
+			n++
+		}
+	}
+	return n
+}
+
+func (v view) budgetSpent() int {
+	return len(v.times(func(e lab.Event) bool { return e.Kind == lab.Stop && e.Detail == policy.BudgetSpent }))
 }
 
 func (v view) ordersTold() int {

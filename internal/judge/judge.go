@@ -123,7 +123,7 @@ func count(t scenarios.Trial, obs lab.Observation) lab.Counts {
 		c.Duplicates += max(0, n-1)
 		c.Late += n - o.Effects
 		switch {
-		case o.Belief == lab.OK && n < 1:
+		case o.Belief == lab.OK && n < 1 && c.Wanted > 0:
 			c.Lost++
 		case o.Belief == lab.Failed && n > 0:
 			c.FalseFailures++
@@ -185,6 +185,12 @@ func (v view) premises() []lab.Check {
 		checks = append(checks, lab.Check{
 			Kind: "premise", Name: "fault " + f.Name + " fired",
 			Expected: atLeast(want), Actual: times(f.Fired), Held: f.Fired >= want,
+		})
+	}
+	if want := len(v.trial.Setup.Caller.ClockJumps); want > 0 {
+		got := len(v.times(func(e lab.Event) bool { return e.Kind == lab.ClockJump }))
+		checks = append(checks, lab.Check{
+			Kind: "premise", Name: "the caller's clock was set", Expected: times(want), Actual: times(got), Held: got == want,
 		})
 	}
 	ended := 0

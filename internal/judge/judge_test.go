@@ -49,7 +49,7 @@ func seen() lab.Observation {
 			WindowMs: 1000, PeakStarts: 2,
 			Recovery: &lab.Recovery{CauseEndsMs: 3000, Recovered: true, AfterMs: 4000, GoodputPerS: 0.5},
 		},
-		Settled: 12 * time.Second, Overlap: 2,
+		Settled: 12 * time.Second, Overlap: 2, Threads: 1,
 	}
 }
 
@@ -186,6 +186,7 @@ func asked() *scenarios.Expect {
 	money, ratio, goodput := scenarios.Money(10000), 2.0, 0.14
 	return &scenarios.Expect{
 		Sends: number(2), Arrivals: number(2), Lookups: number(1), Effects: number(2), EffectsWhenCallerDone: number(1),
+		Tries: number(2), TurnedAway: number(0), ThreadsUsed: number(1), BudgetSpent: number(0),
 		Duplicates: number(1), Lost: number(0), FalseFailures: number(0), Late: number(1), Amount: &money,
 		Belief: "ok", BeliefWhenCallerDone: "ok", Beliefs: &scenarios.Beliefs{OK: 1}, Reason: "201", Amplification: &ratio,
 		CallerDone: at(7 * time.Second), LongestHold: at(7 * time.Second), Goodput: &goodput, Settled: at(12 * time.Second),

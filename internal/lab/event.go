@@ -38,6 +38,7 @@ const (
 	Restart    Kind = "restart"     // a replica that died is there again, with nothing in its memory
 	ClientGone Kind = "client-gone" // a server found that nobody waits for its answer any more
 
+	ClockJump  Kind = "clock-jump" // the calendar clock of a machine was set: Detail says how far
 	Done       Kind = "done"       // an operation ended: Detail is the belief
 	Reconciled Kind = "reconciled" // a job compared what a caller left open with the database: Detail is what it found
 	Settled    Kind = "settled"    // nothing more can happen
@@ -50,11 +51,15 @@ const StageDeadline = "deadline"
 // QueueWaits is the detail of a [Queue] of a request that has taken a place in it.
 const QueueWaits = "waits"
 
+// PastDeadline is the detail of a failure of a try that began when the limit around it was over: it
+// sends nothing.
+const PastDeadline = "past-deadline"
+
 // Kinds lists every kind in the order of a request's life.
 var Kinds = []Kind{
 	Start, Send, Reply, Told, Timeout, Failure, Retry, Question, Learnt, Stop,
 	Arrival, Queue, LookUp, Claim, Work, Commit, Rollback, Entered, Fault, Crash, Restart, Answer, Answered, ClientGone,
-	Done, Reconciled, Settled,
+	ClockJump, Done, Reconciled, Settled,
 }
 
 // Event is one thing that happened, where it happened. Fields that do not apply are zero and are

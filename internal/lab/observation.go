@@ -15,6 +15,10 @@ const (
 	Unknown Belief = "unknown" // time-out after the request left, eof, reset, 502, 504, in progress
 )
 
+// NoThread is the reason of an operation that was turned away: its caller had no thread for it, and no
+// place in its queue.
+const NoThread = "no thread free"
+
 // Effect is one durable order row, as the database gave it back.
 type Effect struct {
 	Order     int64         `json:"order"`         // the order's number
@@ -85,6 +89,7 @@ type Observation struct {
 	Keys        Store         // of the keys beside the database; without an engine where there are none
 	Series      *Series       // nil where nobody asked for one
 	Settled     time.Duration // scenario time of the last event
+	Threads     int           // most operations that were under way at one instant
 	Overlap     int           // most requests that were inside processing at one instant
 	Exact       bool          // times are those of the virtual clock; on the wall clock the machine has a part in them
 	Broken      string        // why the lab itself could not finish the trial; empty when it did
