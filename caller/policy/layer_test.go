@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -332,7 +333,10 @@ func longestWait(l Layer, r Rule) time.Duration {
 	}
 	longest := Forever
 	if waits.Max > 0 {
-		longest = waits.Max
+		// A share above the wait and the noise come on top of the longest; the shortest holds whatever that is.
+		_, high, _ := spread(waits.Jitter)
+		added := math.Ceil(float64(waits.Max)*max(high, 1)) + float64(waits.Noise)
+		longest = max(time.Duration(min(added, float64(Forever))), waits.Min)
 	}
 	if r.HonourRetryAfter {
 		if r.RetryAfterCap == 0 {
