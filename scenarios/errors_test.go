@@ -124,7 +124,7 @@ func TestErrors(t *testing.T) {
 var placePattern = regexp.MustCompile(`^(\d+):(\d+): `)
 
 // jargon is what only a person who knows the parsers would understand.
-var jargon = regexp.MustCompile(`token|node|EOF|unmarshal|goccy|expr\.|interface|\bint\b|\bbool\b|\bnil\b|reflect|\[\d+:\d+\]|\(\d+:\d+\)`)
+var jargon = regexp.MustCompile(`\btoken\b|node|EOF|unmarshal|goccy|expr\.|interface|\bint\b|\bbool\b|\bnil\b|reflect|\[\d+:\d+\]|\(\d+:\d+\)`)
 
 // checkError demands of an error about a file what holds for all of them.
 func checkError(t *testing.T, file string, data []byte, err error) {

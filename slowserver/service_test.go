@@ -13,6 +13,7 @@ import (
 	"retrylab/internal/lab"
 	"retrylab/internal/vtime"
 	"retrylab/slowserver"
+	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
 )
 
@@ -76,6 +77,26 @@ func TestRequests(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReadOnly answers reads: the work takes its time, faults strike, and nothing is written.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	config := slowserver.Config{
+		ReadOnly: true, Processing: 3 * time.Second,
+		Faults: []fault.Settings{
+			{At: fault.BeforeGuard, Do: "status", Status: 503, Arrivals: []int{1}},
+			{At: fault.InReply, Do: "status", Status: 500, Arrivals: []int{2}},
+		},
+	}
+	var got []string
+	b := play(t, config, func(b *bench) {
+		for range 3 {
+			got = append(got, b.send(order("", "key")).String())
+		}
+	})
+	diff(t, "answers", []string{"503, injected", "500, injected", "200, order 0"}, got)
+	diff(t, "orders", 0, len(b.effects))
 }
 
 // TestForeignClient knows nothing of the lab's own headers.

@@ -97,8 +97,7 @@ func (h *handling) look() (guard.Answer, error) {
 	if err := h.doWork(); err != nil {
 		return guard.Answer{}, err
 	}
-	body, _ := json.Marshal(lab.OrderReply{Status: "read"})
-	return guard.Answer{Status: http.StatusOK, Body: append(body, '\n')}, nil
+	return guard.Answer{Status: http.StatusOK, Body: []byte(`{"status":"read"}` + "\n")}, nil
 }
 
 // transact goes through a transaction from its beginning to its commit. It is done again as a

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"retrylab/caller/policy"
 	"retrylab/internal/lab"
 	"retrylab/scenarios"
 	"retrylab/slowserver/fault"
@@ -33,6 +35,7 @@ type pairs struct {
 // deciding finds in a plan what decides it:
 //
 //   - the limit of a send against the end of the server's handling of it;
+//   - each try of a hedge against the first success, which it would come too late for;
 //   - the look at a key, or its claim, against the first commit under that key;
 //   - a commit against the end of its operation, which E' depends on, where that end did not wait
 //     for the answer;
@@ -49,6 +52,10 @@ type pairs struct {
 func deciding(t scenarios.Trial, plan lab.Observation) pairs {
 	p := pairs{plan: plan}
 	p.limits(t)
+	p.hedges(t.Setup.Caller.Name, t.Layers)
+	for i, h := range t.Setup.Hops {
+		p.hedges(h.Name, t.HopLayers[i])
+	}
 	p.keys()
 	p.ends()
 	p.questions()
@@ -141,6 +148,52 @@ func (p *pairs) limits(t scenarios.Trial) {
 		}
 		if gap >= tie {
 			p.list = append(p.list, pair{name: fmt.Sprintf("the time-out of %s and its answer", id.path), gap: gap, ended: true})
+		}
+	}
+}
+
+// hedges pairs the first success of each hedged call with the start of each further try of it, and
+// with that of the one which then was not needed, for the choice of a speed.
+func (p *pairs) hedges(node string, layers []policy.Layer) {
+	for _, l := range layers {
+		if l.Hedge == 0 {
+			continue
+		}
+		type call struct {
+			starts  []time.Duration
+			success time.Duration
+		}
+		calls := map[string]*call{}
+		var order []string
+		for _, e := range p.plan.Events {
+			path, try, ok := strings.Cut(e.Send, "/"+l.Name+".")
+			if !ok || e.Node != node {
+				continue
+			}
+			c := calls[path]
+			if c == nil {
+				c = &call{}
+				calls[path], order = c, append(order, path)
+			}
+			number, _, _ := strings.Cut(try, "/")
+			n, _ := strconv.Atoi(number)
+			switch {
+			case e.Kind == lab.Send && n > len(c.starts):
+				c.starts = append(c.starts, e.At)
+			case e.Kind == lab.Reply && e.Status < 300 && c.success == 0:
+				c.success = e.At
+			}
+		}
+		for _, path := range order {
+			c := calls[path]
+			if n := len(c.starts); n > 0 && n < l.Attempts {
+				c.starts = append(c.starts, c.starts[n-1]+l.Hedge)
+			}
+			for i := 1; i < len(c.starts) && c.success > 0; i++ {
+				if gap := max(c.success-c.starts[i], c.starts[i]-c.success); gap >= tie {
+					p.list = append(p.list, pair{name: fmt.Sprintf("try %d of %s/%s and its first success", i+1, path, l.Name), gap: gap, ended: true})
+				}
+			}
 		}
 	}
 }

@@ -127,10 +127,25 @@ func sabotages(t scenarios.Trial) []sabotage {
 		add("with the same content", true, func(c *scenarios.Trial) { c.Setup.Caller.Content = "same" })
 	}
 	if t.Setup.Server.ReadOnly {
-		add("without read-only", true, func(c *scenarios.Trial) { c.Setup.Server.ReadOnly = false })
+		add("without read-only", false, func(c *scenarios.Trial) { c.Setup.Server.ReadOnly = false })
 	}
 	if t.Setup.Caller.Pool > 0 {
 		add("without the pool", true, func(c *scenarios.Trial) { c.Setup.Caller.Pool = 0 })
+	}
+	if t.Setup.Caller.Threads > 0 {
+		add("with threads for all", true, func(c *scenarios.Trial) { c.Setup.Caller.Threads = 0 })
+	}
+	if t.Setup.Caller.Queue != nil {
+		add("with a caller's queue for all", true, func(c *scenarios.Trial) { c.Setup.Caller.Queue = nil })
+	}
+	if t.Setup.Caller.CancelAfter > 0 {
+		add("without cancel-after", true, func(c *scenarios.Trial) { c.Setup.Caller.CancelAfter = 0 })
+	}
+	if t.Setup.Caller.ClockJumps != nil {
+		add("without the clock's jumps", true, func(c *scenarios.Trial) { c.Setup.Caller.ClockJumps = nil })
+	}
+	if t.Setup.Caller.Timeouts.TotalClock == "calendar" {
+		add("with a monotonic clock", true, func(c *scenarios.Trial) { c.Setup.Caller.Timeouts.TotalClock = "monotonic" })
 	}
 	if t.Setup.Caller.Leak != nil {
 		add("without the leak", true, func(c *scenarios.Trial) { c.Setup.Caller.Leak = nil })
@@ -154,6 +169,18 @@ func sabotages(t scenarios.Trial) []sabotage {
 		add("without the layer "+l.Name, true, func(c *scenarios.Trial) { c.Layers = slices.Delete(c.Layers, i, i+1) })
 		if l.Attempts > 1 {
 			add("one attempt more in "+l.Name, true, func(c *scenarios.Trial) { c.Layers[i].Attempts++ })
+		}
+		if l.Budget != nil {
+			add("without the budget of "+l.Name, true, func(c *scenarios.Trial) { c.Layers[i].Budget = nil })
+		}
+		if l.Losers == policy.CancelLosers {
+			add("with losers that finish in "+l.Name, true, func(c *scenarios.Trial) { c.Layers[i].Losers = policy.FinishLosers })
+		}
+		if l.FreeWhenPaced {
+			add("with pauses that count in "+l.Name, true, func(c *scenarios.Trial) { c.Layers[i].FreeWhenPaced = false })
+		}
+		if l.PastDeadline {
+			add("with an eye on the limit in "+l.Name, true, func(c *scenarios.Trial) { c.Layers[i].PastDeadline = false })
 		}
 		if l.ResendsEmpty {
 			add("with a whole body in "+l.Name, true, func(c *scenarios.Trial) { c.Layers[i].ResendsEmpty = false })
