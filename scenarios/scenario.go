@@ -147,7 +147,7 @@ type Expect struct {
 	Answers               map[string]int  `yaml:"answers" doc:"answers of the order service by status"`
 	Ledgers               map[string]int  `yaml:"ledgers" doc:"entries of each ledger when everything has settled"`
 	TurnedAway            *int            `yaml:"turned-away" doc:"operations that found no thread of the caller free and no place in its queue"`
-	ThreadsUsed           *int            `yaml:"threads-used" doc:"most operations that the caller had under way at one instant"`
+	ThreadsUsed           *int            `yaml:"threads-used" doc:"most operations that the caller had under way at one instant; on the virtual clock only"`
 	BudgetSpent           *int            `yaml:"budget-spent" doc:"times that a try was not followed by another because a retry budget was spent"`
 	OrdersTold            *int            `yaml:"orders-told" doc:"different order numbers that the caller was told"`
 	ClientsGone           *int            `yaml:"clients-gone" doc:"times that the order service found its client gone"`
