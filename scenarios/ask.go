@@ -3,6 +3,8 @@ package scenarios
 import (
 	"fmt"
 	"time"
+
+	"retrylab/slowserver/guard"
 )
 
 // Ask is how a caller asks what became of an order whose outcome it does not know. It asks the order
@@ -45,7 +47,7 @@ func askDefaults(a *Ask, key string) {
 	}
 }
 
-func (c *checker) ask(a Ask, key string) {
+func (c *checker) ask(a Ask, key string, g guard.Settings) {
 	c.word("caller.ask.by", a.By)
 	c.word("caller.ask.not-found", a.NotFound)
 	c.word("caller.ask.failed", a.Failed)
@@ -53,6 +55,8 @@ func (c *checker) ask(a Ask, key string) {
 	switch {
 	case a.By == "key" && (key == "none" || key == "server"):
 		c.fail("caller.ask.by", "the caller has no key to ask by", "set caller.key, or ask by: operation")
+	case a.By == "key" && g.NoRecord() != "":
+		c.fail("caller.ask", fmt.Sprintf("the guard %s %s: a question by key finds nothing", g.Kind, g.NoRecord()), "ask by: operation")
 	case a.Every <= 0 || a.Until/a.Every > maxQuestions:
 		c.fail("caller.ask", fmt.Sprintf("a caller asks at most %d times", maxQuestions), "make every longer or until shorter")
 	case a.Key == "new" && a.NotFound != "send-again" && a.Failed != "send-again":

@@ -198,7 +198,7 @@ func (c *checker) header(path, value string) {
 
 func (c *checker) caller(x *Caller) {
 	if x.Ask != nil {
-		c.ask(*x.Ask, x.Key)
+		c.ask(*x.Ask, x.Key, c.trial.Setup.Server.Guard)
 	}
 	c.word("caller.method", x.Method)
 	c.word("caller.connection", x.Connection)
@@ -217,6 +217,9 @@ func (c *checker) caller(x *Caller) {
 		if operations := c.trial.Setup.Operations; n < 1 || n > operations {
 			c.fail(fmt.Sprintf("caller.leak[%d]", i), fmt.Sprintf("there is no operation %d", n), fmt.Sprintf("they are counted from 1, and operations is %d", operations))
 		}
+	}
+	if len(x.Leak) > 0 && x.Pool == 0 {
+		c.failKey("caller.leak", "caller.leak means nothing without a pool: nobody misses the connection", "set caller.pool to the number of connections")
 	}
 	if x.Timeouts.Acquire > 0 && x.Pool == 0 {
 		c.fail("caller.timeouts.acquire", "an acquire timeout needs a pool", "set caller.pool to the number of connections")

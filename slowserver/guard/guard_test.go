@@ -274,3 +274,24 @@ func TestAll(t *testing.T) {
 		t.Errorf("%d guards are declared, %d listed", len(declared), len(All))
 	}
 }
+
+func TestNoRecord(t *testing.T) {
+	t.Parallel()
+	for want, settings := range map[string][]Settings{
+		"": {
+			{}, {Kind: "none"}, {Kind: "unique-index"}, {Kind: "same-transaction"}, {Kind: "check-then-insert"}, {Kind: "redis-precheck", Index: true},
+			{Kind: "unique-index", KeyFrom: "header", Scope: "none", UniqueOver: "key"},
+		},
+		"keeps no record of a key in the database":    {{Kind: "natural-key"}, {Kind: "per-process"}, {Kind: "redis-precheck"}},
+		"makes the key of the content":                {{Kind: "unique-index", KeyFrom: "content"}},
+		"keeps its records by tenant and key":         {{Kind: "same-transaction", Scope: "tenant"}},
+		"keeps its records by key and day":            {{Kind: "unique-index", UniqueOver: "key-and-day"}},
+		"keeps its records by tenant, method and key": {{Kind: "unique-index", Scope: "tenant-and-operation"}},
+	} {
+		for _, s := range settings {
+			if got := s.NoRecord(); got != want {
+				t.Errorf("%+v: %q, want %q", s, got, want)
+			}
+		}
+	}
+}

@@ -50,6 +50,24 @@ func (s Settings) From() string {
 	return "header"
 }
 
+// NoRecord says why the database has no record of a request under the key that the client has sent,
+// "" where it can have one. A client that asks by that key then never learns anything.
+func (s Settings) NoRecord() string {
+	switch {
+	case s.Kind == NaturalKey.Name, s.Kind == PerProcess.Name, s.Kind == RedisPrecheck.Name && !s.Index:
+		return "keeps no record of a key in the database"
+	case s.From() != "header":
+		return "makes the key of the " + s.From()
+	case s.Scope == "tenant":
+		return "keeps its records by tenant and key"
+	case s.Scope == "tenant-and-operation":
+		return "keeps its records by tenant, method and key"
+	case s.UniqueOver != "" && s.UniqueOver != "key":
+		return "keeps its records by " + strings.ReplaceAll(s.UniqueOver, "-", " ")
+	}
+	return ""
+}
+
 // Problem is what is wrong with settings: which, why, and what would be right.
 type Problem struct{ Field, What, Hint string }
 
