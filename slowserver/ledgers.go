@@ -179,7 +179,8 @@ type relay struct {
 	sent map[string]bool // by outbox and send
 }
 
-// take returns the rows of an outbox that were not taken before.
+// take returns the rows of an outbox that were not taken before: a transaction that is done again may
+// be there twice.
 func (r *relay) take(outbox string, rows []lab.Entry) (out []lab.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,7 +188,7 @@ func (r *relay) take(outbox string, rows []lab.Entry) (out []lab.Entry) {
 		r.sent = map[string]bool{}
 	}
 	for _, row := range rows {
-		if id := outbox + " " + row.Send; row.Ledger == outbox && !r.sent[id] {
+		if id := outbox + " " + row.Send; !r.sent[id] {
 			r.sent[id] = true
 			out = append(out, row)
 		}
@@ -195,13 +196,13 @@ func (r *relay) take(outbox string, rows []lab.Entry) (out []lab.Entry) {
 	return out
 }
 
-// relayOutbox sends on what it finds in an outbox some time after the commit of a send, as often as
-// it is set to. One commit can wake the relays of several outboxes.
+// relayOutbox sends on what a send has left in an outbox, some time after its commit, as often as it
+// is set to. One commit can wake the relays of several outboxes.
 func (s *Service) relayOutbox(l ledger.Settings, send string) {
 	if s.config.Clock.Sleep(s.life, l.Relay.After) != nil || s.config.Pause(s.life, send+" relay "+l.Name) != nil {
 		return
 	}
-	rows, err := s.config.Store.Entries(s.life)
+	rows, err := s.config.Store.EntriesOf(s.life, l.OutboxName(), send)
 	if err != nil {
 		panic(fmt.Errorf("the relay of %s: %w", l.Name, err))
 	}

@@ -188,6 +188,8 @@ type Store interface {
 	Effects(ctx context.Context) ([]lab.Effect, error)
 	// Entries returns the entries of all ledgers, by SQL: ledger by ledger, each in its order.
 	Entries(ctx context.Context) ([]lab.Entry, error)
+	// EntriesOf returns the entries that a send has made in a ledger of this database.
+	EntriesOf(ctx context.Context, ledger, send string) ([]lab.Entry, error)
 	// Close ends the store.
 	Close() error
 }

@@ -132,12 +132,15 @@ type tables struct {
 	finish, release               string
 	order, placed, touch          string
 	count, effects                string
-	enter, entries                string
+	enter, entries, entriesOf     string
 	idempotencyName, sharedName   string
 }
 
 // plain are the statements as a report shows them: without the names of a run's own.
 var plain = tablesIn("", "")
+
+// readEntries is the statement that reads ledgers, whichever entries of them.
+const readEntries = "SELECT ledger, operation, send, node, coalesce(reference, ''), amount_minor, created_us FROM {ledger}"
 
 // tablesIn returns the statements for the tables of a schema, which have a suffix for each seat.
 func tablesIn(schema, suffix string) tables {
@@ -185,7 +188,8 @@ func tablesIn(schema, suffix string) tables {
 			amount_minor bigint NOT NULL,
 			created_us bigint NOT NULL,
 			UNIQUE (ledger, reference)
-		)`),
+		);
+		CREATE INDEX ON {ledger} (ledger, send)`),
 		// Rows of one trial are fewer than it pays to make new files for.
 		clear: in("DELETE FROM {orders}; DELETE FROM {keys}; DELETE FROM {shared}; DELETE FROM {ledger};" +
 			" SELECT setval(pg_get_serial_sequence('{orders}', 'id'), 1, false)"),
@@ -209,9 +213,9 @@ func tablesIn(schema, suffix string) tables {
 			" ON CONFLICT (name) DO UPDATE SET changes = row.changes + 1"),
 		enter: in("INSERT INTO {ledger} (ledger, operation, send, node, reference, amount_minor, created_us)" +
 			" VALUES ($1, $2, $3, $4, nullif($5, ''), $6, $7) ON CONFLICT DO NOTHING"),
-		entries: in("SELECT ledger, operation, send, node, coalesce(reference, ''), amount_minor, created_us FROM {ledger}" +
-			` ORDER BY ledger COLLATE "C", id`),
-		count:   in("SELECT count(*) FROM {orders} WHERE operation = $1"),
-		effects: in("SELECT id, operation, send, node, coalesce(idem_key, ''), amount_minor, created_us FROM {orders} ORDER BY id"),
+		entries:   in(readEntries + ` ORDER BY ledger COLLATE "C", id`),
+		entriesOf: in(readEntries + " WHERE ledger = $1 AND send = $2 ORDER BY id"),
+		count:     in("SELECT count(*) FROM {orders} WHERE operation = $1"),
+		effects:   in("SELECT id, operation, send, node, coalesce(idem_key, ''), amount_minor, created_us FROM {orders} ORDER BY id"),
 	}
 }

@@ -369,9 +369,16 @@ func (t tables) enterIn(ctx context.Context, c *pgx.Conn, e store.Entry) (bool, 
 }
 
 // Entries reads all ledgers.
-func (s *Store) Entries(context.Context) (out []lab.Entry, err error) {
+func (s *Store) Entries(context.Context) ([]lab.Entry, error) { return s.entries(s.tables.entries) }
+
+// EntriesOf reads what a send has entered in a ledger.
+func (s *Store) EntriesOf(_ context.Context, ledger, send string) ([]lab.Entry, error) {
+	return s.entries(s.tables.entriesOf, ledger, send)
+}
+
+func (s *Store) entries(query string, args ...any) (out []lab.Entry, err error) {
 	err = s.ask("read ledgers", func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, s.tables.entries)
+		rows, err := c.Query(ctx, query, args...)
 		if err != nil {
 			return err
 		}

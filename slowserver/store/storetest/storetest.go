@@ -76,6 +76,7 @@ var cases = []struct {
 	{"a reference belongs to one order", referenced},
 	{"a row that orders share", touched},
 	{"entries of a ledger", entries},
+	{"the entries of a send", entriesOf},
 	{"an entry in the order's transaction ends with it", entriesWithOrder},
 	{"another system waits for no transaction", entriesElsewhere},
 }
@@ -519,6 +520,26 @@ func entries(b *bench) {
 	}
 	if diff := cmp.Diff(want, all[len(all)-1]); diff != "" {
 		b.Errorf("entry (-want +got):\n%s", diff)
+	}
+}
+
+func entriesOf(b *bench) {
+	b.do(func(tx store.Tx) {
+		for _, e := range []store.Entry{{Ledger: "events", Send: "a"}, {Ledger: "events", Send: "b"}, {Ledger: "mails", Send: "a"}, {Ledger: "events", Send: "a"}} {
+			b.enter(tx.Enter, e, true)
+		}
+	})
+	for send, want := range map[string]int{"a": 2, "b": 1, "c": 0} {
+		got, err := b.EntriesOf(b.Context(), "events", send)
+		b.must(err)
+		if len(got) != want {
+			b.Errorf("%s has %d entries, want %d", send, len(got), want)
+		}
+		for _, e := range got {
+			if e.Ledger != "events" || e.Send != send {
+				b.Errorf("of %s in events: %+v", send, e)
+			}
+		}
 	}
 }
 
