@@ -73,6 +73,7 @@ func (c *Chain) Forward(ctx context.Context, trip Trip, method string, content [
 
 func (c *Chain) roundTrip(ctx context.Context, trip Trip, method string) (*http.Response, error) {
 	trip.Targets = c.config.Targets
+	trip.life = ctx
 	if trip.left == nil {
 		trip.left = &atomic.Bool{}
 	}

@@ -129,6 +129,24 @@ func TestPastDeadline(t *testing.T) {
 	}
 }
 
+// TestPastDeadlineEnds ends the lab in a pause of such a loop: it looks at no limit, and at that.
+func TestPastDeadlineEnds(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bench) {
+		b.script = func(x *exchange) { x.hang() }
+		life, stop := context.WithCancel(context.Background())
+		b.clock.AfterFunc(3*time.Second, stop)
+		caller := b.caller(Config{
+			Timeouts: Timeouts{Total: time.Second},
+			Layers: []policy.Layer{retry(9, waiting(time.Hour), func(s *policy.Settings) {
+				s.PastDeadline, s.On = new(true), []string{"timeout"}
+			})},
+		}, Habits{})
+		caller.Place(life, Intent{Operation: "op-1"})
+		diff(t, "ended", 3*time.Second, b.clock.Now().Round(time.Millisecond))
+	})
+}
+
 // TestFreeWhenPaced has a server ask for a pause five times and then accept.
 func TestFreeWhenPaced(t *testing.T) {
 	t.Parallel()

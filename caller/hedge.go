@@ -60,7 +60,7 @@ func (l *layer) hedge(ctx context.Context, req *http.Request) (*http.Response, e
 			if over(ctx) {
 				return nil, h.giveUp()
 			}
-			if f.out.Failure == policy.NoFailure && f.out.Status < 300 {
+			if f.out.Succeeded() {
 				l.account.succeed(h.paid)
 				h.leave()
 				return f.resp, nil

@@ -133,7 +133,7 @@ func (l *layer) loop(ctx context.Context, req *http.Request) (*http.Response, er
 // next try, after paid for this one.
 func (l *layer) settle(out policy.Outcome, d policy.Decision, paid float64) (float64, policy.Decision) {
 	switch {
-	case out.Failure == policy.NoFailure && out.Status < 300:
+	case out.Succeeded():
 		l.account.succeed(paid)
 	case l.Lasts(out):
 		l.account.fail(out)
@@ -154,8 +154,7 @@ func (l *layer) wait(ctx context.Context, d time.Duration) bool {
 		return l.clock.Sleep(ctx, d) == nil && !over(ctx)
 	}
 	// It has a limit of its own in mind, and does not look at the one around it.
-	l.clock.Sleep(context.WithoutCancel(ctx), d)
-	return true
+	return l.clock.Sleep(TripOf(ctx).life, d) == nil
 }
 
 // try sends req on, within the limit of a try.

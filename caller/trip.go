@@ -38,6 +38,7 @@ type Trip struct {
 	Within   time.Duration
 	Deadline string
 
+	life       context.Context // of the sender: ends with it, and with no limit
 	payload    payload
 	left       *atomic.Bool // something of it may have left the host
 	spent      bool         // its body is a stream that has been read

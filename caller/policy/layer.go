@@ -67,7 +67,7 @@ func (l Layer) Next(tries []Outcome, u float64) Decision {
 	}
 	last := tries[len(tries)-1]
 	switch {
-	case last.Failure == NoFailure && last.Status >= 200 && last.Status < 300:
+	case last.Succeeded():
 		return Decision{Reason: last.trigger() + " is a success"}
 	case last.CallerGone:
 		return Decision{Reason: "whoever asked has gone"}

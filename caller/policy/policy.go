@@ -83,6 +83,11 @@ type Outcome struct {
 	Waited        time.Duration // the layer's own wait before this try; decorrelated jitter grows from it
 }
 
+// Succeeded reports whether the try ended with a success.
+func (o Outcome) Succeeded() bool {
+	return o.Failure == NoFailure && o.Status >= 200 && o.Status < 300
+}
+
 // Decision is what a layer does after a try.
 type Decision struct {
 	Retry  bool

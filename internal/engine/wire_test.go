@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,13 @@ import (
 // TestWire plays what can go wrong on the way there and back, on both clocks.
 func TestWire(t *testing.T) {
 	t.Parallel()
+	var inRealTime atomic.Int64
+	t.Cleanup(func() {
+		// A busy machine may decide few of them; that it decided none means that nobody looked.
+		if inRealTime.Load() == 0 {
+			t.Error("no trial was conclusive on the wall clock")
+		}
+	})
 	const three = "layers: [{preset: retry, attempts: 3, wait: 1s}]"
 	for _, c := range []struct {
 		name, caller, fault string // members of the mappings
@@ -52,8 +60,11 @@ func TestWire(t *testing.T) {
 			for _, l := range []*engine.Lab{newLab(t, engine.Virtual, 1), newLab(t, engine.Wall, 10)} {
 				obs := l.Run(t.Context(), trial)
 				r := judge.Decide(trial, obs)
-				if obs.Broken != "" && !obs.Exact && !obs.Defect {
-					t.Skip("the machine stumbled: ", obs.Broken)
+				if !obs.Exact {
+					if obs.Broken != "" && !obs.Defect {
+						continue // the machine stumbled
+					}
+					inRealTime.Add(1)
 				}
 				if got := summary(r, obs); got != c.want {
 					t.Errorf("exact %v: got %s, want %s (%s)", obs.Exact, got, c.want, r.Why)
