@@ -1,6 +1,7 @@
 package caller
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -110,7 +111,7 @@ type Habits struct {
 	Method      string
 	Body        policy.Body
 	Key         string // none, operation, attempt, content, appended, server or the name of a layer
-	Content     string // same, changing, signed or the name of a layer: what carries something else
+	Content     string // same, changing, spaced, signed or the name of a layer: what carries something else
 	Leaks       []int  // the operations, from 1, whose answer is never closed
 	Amount      int64  // minor units
 	Concurrency int    // sends of one operation side by side; 0 is 1
@@ -346,7 +347,7 @@ func (o *order) number() int {
 func (o *order) content(path string, n int) []byte {
 	amount, item := cmp.Or(o.intent.Amount, o.habits.Amount), cmp.Or(o.intent.Item, "book")
 	switch o.habits.Content {
-	case "", "same", "signed":
+	case "", "same", "signed", "spaced":
 	case "changing":
 		amount += int64(n-1) * 100
 	default:
@@ -361,6 +362,11 @@ func (o *order) content(path string, n int) []byte {
 		request.SignedAt = lab.Millis(o.clock.Now())
 	}
 	body, _ := json.Marshal(request)
+	if o.habits.Content == "spaced" && n > 1 {
+		var spaced bytes.Buffer
+		json.Indent(&spaced, body, "", strings.Repeat(" ", n)) // what was just written can be read
+		return spaced.Bytes()
+	}
 	return body
 }
 

@@ -301,6 +301,9 @@ func (c *checker) server(x *Server) {
 		path := fmt.Sprintf("server.faults[%d]", i)
 		c.fault(path, f, x.Replicas)
 		kind, _ := fault.Find(f.Do)
+		if kind.Finish && !x.Guard.WritesAfter() {
+			c.fail(path+".do", "the guard writes nothing after the commit: the fault would strike nothing", "use finish: after of the guard unique-index, or the guard redis-precheck")
+		}
 		if g, ok := guard.Find(x.Guard.Kind); kind.Keys && ok && !g.Keys {
 			c.fail(path+".do", fmt.Sprintf("the guard %s asks no Redis: the fault would strike nothing", g.Name), "use the guard redis-precheck")
 		}

@@ -40,7 +40,7 @@ var Rules = []Rule{
 	{Path: "concurrency", Low: 1, High: maxConcurrency},
 	{Path: "caller.method", Words: methods},
 	{Path: "caller.body", Words: texts(policy.Bodies)},
-	{Path: "caller.content", Words: []string{"same", "changing", "signed"}, Layers: true},
+	{Path: "caller.content", Words: []string{"same", "changing", "spaced", "signed"}, Layers: true},
 	{Path: "caller.redirects", Words: []string{"none", "follow"}},
 	{Path: "caller.key", Words: []string{"none", "operation", "attempt", "content", "appended", "server"}, Layers: true},
 	{Path: "caller.connection", Words: []string{"fresh", "reused"}},

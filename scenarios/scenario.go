@@ -72,7 +72,7 @@ type Caller struct {
 	Name       string            `yaml:"name" doc:"what the caller is called in reports"`
 	Method     string            `yaml:"method" doc:"HTTP method of the order: POST, GET, PUT, DELETE, PATCH, HEAD, OPTIONS or TRACE"`
 	Body       policy.Body       `yaml:"body" doc:"how the body is sent: none, buffered, fixed or chunked (streamed)"`
-	Content    string            `yaml:"content" doc:"what later sends of an operation carry: same, changing (another amount each), signed (the same order, with a time of its own in the body), or the name of a layer (another amount on each of its tries: somebody changes the order and submits again)"`
+	Content    string            `yaml:"content" doc:"what later sends of an operation carry: same, changing (another amount each), spaced (the same, with other white space), signed (the same order, with a time of its own in the body), or the name of a layer (another amount on each of its tries: somebody changes the order and submits again)"`
 	Timeouts   Timeouts          `yaml:"timeouts" doc:"limits of each send"`
 	Layers     []policy.Settings `yaml:"layers" doc:"retry layers, outermost first"`
 	Key        string            `yaml:"key" doc:"idempotency key: none, operation, attempt, content, appended (an interceptor adds one on each send), server (the service makes its own), or the name of a layer (a new one on each of its tries)"`
@@ -121,6 +121,7 @@ type Expect struct {
 	Tries                 *int            `yaml:"tries" doc:"tries of the caller's innermost layer: its sends, and those that failed at once because a limit was over"`
 	Sends                 *int            `yaml:"sends" doc:"requests started by the caller's innermost layer"`
 	Arrivals              *int            `yaml:"arrivals" doc:"requests that reached the order service"`
+	Runs                  *int            `yaml:"runs" doc:"times that the order service began to work: arrivals that no guard answered"`
 	Effects               *int            `yaml:"effects" doc:"orders when everything has settled"`
 	Lookups               *int            `yaml:"lookups" doc:"questions of the caller what became of an order; they are no sends"`
 	EffectsWhenCallerDone *int            `yaml:"effects-when-caller-done" doc:"orders when the caller was done"`

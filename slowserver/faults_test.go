@@ -81,7 +81,9 @@ var faults = map[string]struck{
 	// An embedded database has no connection that could break.
 	"lose-commit@in-commit":       {"500, store", time.Second, 0, "processing", "arrival, claim won, work, fault lose-commit@in-commit, rollback given up, answer 500"},
 	"lose-commit-reply@in-commit": {"500, store", time.Second, 0, "processing", "arrival, claim won, work, fault lose-commit-reply@in-commit, rollback given up, answer 500"},
-	"partition@in-commit":         {"500, store", time.Second, 0, "processing", "arrival, claim won, work, fault partition@in-commit, rollback given up, answer 500"},
+	// Here the key is finished with the order, so there is nothing to lose.
+	"lose-finish@after-commit": {"201, order 1", time.Second, 1, "done", "arrival, claim won, work, commit, fault lose-finish@after-commit, answer 201"},
+	"partition@in-commit":      {"500, store", time.Second, 0, "processing", "arrival, claim won, work, fault partition@in-commit, rollback given up, answer 500"},
 
 	"redis-restart@before-guard":     {"201, order 1", time.Second, 1, "done", "arrival, fault redis-restart@before-guard, claim won, work, commit, answer 201"},
 	"redis-restart@before-commit":    {"201, order 1", time.Second, 1, "done", "arrival, claim won, work, fault redis-restart@before-commit, commit, answer 201"},

@@ -702,6 +702,109 @@ func TestKeyFrom(t *testing.T) {
 	}
 }
 
+// TestExpiredKeys sends an order again when its key may be too old, with a job that removes old keys
+// or a look that does.
+func TestExpiredKeys(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	job := guard.CleanUp{At: day + 30*time.Minute}
+	tests := []struct {
+		name     string
+		settings guard.Settings
+		again    time.Duration
+		want     string
+	}{
+		{"before it is old", guard.Settings{TTL: day, CleanUp: job}, day - time.Hour, "201, order 1 again"},
+		{"old, and the job has not run", guard.Settings{TTL: day, CleanUp: job}, day + 10*time.Minute, "201, order 1 again"},
+		{"old, and the job has run", guard.Settings{TTL: day, CleanUp: job}, day + time.Hour, "201, order 2"},
+		{"the job runs again and again", guard.Settings{TTL: day, CleanUp: guard.CleanUp{Every: 5 * time.Minute}}, day + 10*time.Minute, "201, order 2"},
+		{"the job finds it too young", guard.Settings{TTL: 2 * day, CleanUp: job}, day + time.Hour, "201, order 1 again"},
+		{"not old for the look", guard.Settings{TTL: day, Expiry: "lookup"}, day - time.Minute, "201, order 1 again"},
+		{"old for the look", guard.Settings{TTL: day, Expiry: "lookup"}, day + time.Minute, "201, order 2"},
+		{"a time to live for what is in progress", guard.Settings{OpenTTL: time.Hour, Expiry: "lookup"}, day, "201, order 1 again"},
+	}
+	for _, kind := range []guard.Settings{{Kind: "unique-index"}, {Kind: "unique-index", Claim: "at-insert"}, {Kind: "same-transaction"}} {
+		for _, tt := range tests {
+			g := tt.settings
+			g.Kind, g.Claim = kind.Kind, kind.Claim
+			if g.Check() != nil {
+				continue // open-ttl of a guard whose keys nobody sees in progress
+			}
+			t.Run(g.Kind+kind.Claim+"/"+tt.name, func(t *testing.T) {
+				t.Parallel()
+				var got []answer
+				play(t, slowserver.Config{Guard: g}, func(b *bench) {
+					go b.service.CleanUp()
+					got = b.sendAll(order("send-1", "k"), order("send-2", "k").after(tt.again))
+				})
+				diff(t, "answers", []string{"201, order 1", tt.want}, texts(got))
+			})
+		}
+	}
+}
+
+// TestOpenKeys loses the write that would finish a key: whether a later request finds it in progress
+// depends on how long such keys are kept.
+func TestOpenKeys(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		settings guard.Settings
+		again    time.Duration
+		want     string
+	}{
+		{"for ever", guard.Settings{}, 240 * time.Hour, "409, in-progress"},
+		{"not yet over", guard.Settings{OpenTTL: 10 * time.Minute, CleanUp: guard.CleanUp{Every: 10 * time.Second}}, 9 * time.Minute, "409, in-progress"},
+		{"over", guard.Settings{OpenTTL: 10 * time.Minute, CleanUp: guard.CleanUp{Every: 10 * time.Second}}, 11 * time.Minute, "201, order 2"},
+		{"over, and others are kept longer", guard.Settings{OpenTTL: 10 * time.Minute, TTL: 24 * time.Hour, Expiry: "lookup"}, 11 * time.Minute, "201, order 2"},
+		{"as long as any other", guard.Settings{TTL: 24 * time.Hour, Expiry: "lookup"}, 11 * time.Minute, "409, in-progress"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			g := tt.settings
+			g.Kind, g.Finish = "unique-index", "after"
+			lost := []fault.Settings{{At: fault.AfterCommit, Do: "lose-finish", Arrivals: []int{1}}}
+			var got []answer
+			play(t, slowserver.Config{Guard: g, Faults: lost}, func(b *bench) {
+				go b.service.CleanUp()
+				got = b.sendAll(order("send-1", "k"), order("send-2", "k").after(tt.again))
+			})
+			diff(t, "answers", []string{"201, order 1", tt.want}, texts(got))
+		})
+	}
+}
+
+// TestFinishAfter fails between the commit and the write that finishes the key.
+func TestFinishAfter(t *testing.T) {
+	t.Parallel()
+	for settings, want := range map[guard.Settings]string{
+		{Finish: "after", OnFailure: "keep"}:       "409, in-progress",
+		{Finish: "after", OnFailure: "delete"}:     "201, order 2",
+		{Finish: "after", OnFailure: "mark"}:       "500, injected, again",
+		{Finish: "after", OnFailure: "mark-final"}: "201, order 2",
+		{OnFailure: "delete"}:                      "201, order 1 again",
+	} {
+		t.Run(settings.Finish+settings.OnFailure, func(t *testing.T) {
+			t.Parallel()
+			settings.Kind = "unique-index"
+			failing := []fault.Settings{{At: fault.AfterCommit, Do: "status", Status: 500, Arrivals: []int{1}}}
+			var got []answer
+			play(t, slowserver.Config{Guard: settings, Faults: failing}, func(b *bench) {
+				got = append(got, b.send(order("send-1", "k")), b.send(order("send-2", "k")))
+			})
+			diff(t, "answers", []string{"500, injected", want}, texts(got))
+		})
+	}
+	t.Run("nothing goes wrong", func(t *testing.T) {
+		t.Parallel()
+		var got []answer
+		play(t, slowserver.Config{Guard: guard.Settings{Kind: "unique-index", Finish: "after"}}, func(b *bench) {
+			got = append(got, b.send(order("send-1", "k")), b.send(order("send-2", "k")))
+		})
+		diff(t, "answers", []string{"201, order 1", "201, order 1 again"}, texts(got))
+	})
+}
+
 func TestOwnKeys(t *testing.T) {
 	eachGuard(t, func(t *testing.T, g guarded, c slowserver.Config) {
 		c.OwnKeys = true

@@ -288,6 +288,11 @@ func (t *session) Placed(ctx context.Context, key string) (number int64, found b
 	return number, found, err
 }
 
+func (t *session) Expire(ctx context.Context, key string, e store.Expiry) (deleted int64, err error) {
+	err = t.use(func() (err error) { deleted, err = t.Tx.Expire(ctx, key, e); return err })
+	return deleted, err
+}
+
 func (t *session) Touch(ctx context.Context, row string) error {
 	return t.use(func() error { return t.Tx.Touch(ctx, row) })
 }

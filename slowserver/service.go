@@ -415,7 +415,7 @@ func (s *stricken) Drop(reset bool) { s.drop(reset) }
 // Refuse answers with a status of the fault's own.
 func (s *stricken) Refuse(status int, retryAfter, title string) error {
 	a := problem(status, lab.ProblemInjected, title)
-	if s.at == fault.AfterClaim || s.at == fault.InWork || s.at == fault.BeforeCommit {
+	if s.at == fault.AfterClaim || s.at == fault.InWork || s.at == fault.BeforeCommit || s.at == fault.AfterCommit && s.pass.Committed != nil {
 		if err := s.failed(a); err != nil {
 			return err
 		}
@@ -450,6 +450,9 @@ func (s *stricken) RestartKeys() error { return s.service.config.Keys.Restart(s.
 
 // FailOverKeys has a replica of the store of keys take over, without what was written last.
 func (s *stricken) FailOverKeys() error { return s.service.config.Keys.Failover(s.work) }
+
+// LoseFinish loses what the guard would write now that the order is committed.
+func (s *stricken) LoseFinish() { s.pass.Committed = nil }
 
 // LoseKeysReply loses the next reply of the store of keys.
 func (s *stricken) LoseKeysReply() { s.service.config.Keys.CutNextReply() }

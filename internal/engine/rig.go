@@ -94,6 +94,7 @@ func (r *rig) build(*lab.Observation) (err error) {
 	if err := r.awaitProcesses(); err != nil {
 		return err
 	}
+	r.group.Go(r.service.CleanUp)
 	for i := len(setup.Hops) - 1; i >= 0; i-- {
 		spec := setup.Hops[i]
 		kind, _ := scenarios.FindHopKind(spec.Kind)
@@ -369,7 +370,8 @@ func (r *rig) read(obs *lab.Observation) (err error) {
 		return ground(s.Lost())
 	}
 	obs.Events = r.journal.sorted()
-	for len(obs.Events) > 0 && slices.Contains([]lab.Kind{lab.Restart, lab.ClockJump}, obs.Events[len(obs.Events)-1].Kind) {
+	aside := []lab.Kind{lab.Restart, lab.ClockJump, lab.CleanedUp}
+	for len(obs.Events) > 0 && slices.Contains(aside, obs.Events[len(obs.Events)-1].Kind) {
 		obs.Events = obs.Events[:len(obs.Events)-1] // it came to nobody
 	}
 	obs.Settled = obs.Events[len(obs.Events)-1].At

@@ -108,6 +108,10 @@ func sabotages(t scenarios.Trial) []sabotage {
 			change("the second send", func(l *ledger.Settings) { l.Relay.Sends = 1 })
 		}
 	}
+	if forgetful := t.Setup.Server.Guard; forgetful.CleanUp != (guard.CleanUp{}) || forgetful.Expiry != "" {
+		forgetful.TTL, forgetful.OpenTTL, forgetful.Expiry, forgetful.CleanUp = 0, 0, "", guard.CleanUp{}
+		add("without the guard's time to live", true, func(c *scenarios.Trial) { c.Setup.Server.Guard = forgetful })
+	}
 	if t.Setup.Server.TransactionRetries > 0 {
 		add("without transaction-retries", true, func(c *scenarios.Trial) { c.Setup.Server.TransactionRetries = 0 })
 	}

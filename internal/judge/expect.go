@@ -32,6 +32,7 @@ var expectations = []expectation{
 	number("sends", func(e *scenarios.Expect) *int { return e.Sends }, func(v view) int { return v.result.Counts.Sends }, lab.Send),
 	number("arrivals", func(e *scenarios.Expect) *int { return e.Arrivals }, func(v view) int { return v.result.Counts.Arrivals }, lab.Arrival),
 	number("lookups", func(e *scenarios.Expect) *int { return e.Lookups }, func(v view) int { return v.result.Counts.Lookups }, lab.Question),
+	number("runs", func(e *scenarios.Expect) *int { return e.Runs }, view.runs, lab.Work),
 	number("effects", func(e *scenarios.Expect) *int { return e.Effects }, func(v view) int { return v.result.Counts.Effects }, lab.Commit),
 	number("effects-when-caller-done", func(e *scenarios.Expect) *int { return e.EffectsWhenCallerDone }, func(v view) int { return v.result.Counts.EffectsWhenCallerDone }, lab.Commit, lab.Done),
 	number("duplicates", func(e *scenarios.Expect) *int { return e.Duplicates }, func(v view) int { return v.result.Counts.Duplicates }, lab.Commit),
@@ -341,6 +342,18 @@ func (v view) ordersTold() int {
 		}
 	}
 	return len(told)
+}
+
+// runs counts how often the order service began to work.
+func (v view) runs() int {
+	servers := v.trial.Setup.Server.ReplicaNames()
+	n := 0
+	for _, e := range v.obs.Events {
+		if e.Kind == lab.Work && slices.Contains(servers, e.Node) {
+			n++
+		}
+	}
+	return n
 }
 
 func (v view) clientsGone() int {

@@ -22,9 +22,11 @@ func seen() lab.Observation {
 		Events: []lab.Event{
 			{At: 0, Kind: lab.Send, Operation: "op-1", Send: "op-1/a.1", Node: "caller"},
 			{At: 0, Kind: lab.Arrival, Operation: "op-1", Send: "op-1/a.1", Node: "order-1"},
+			{At: 0, Kind: lab.Work, Operation: "op-1", Send: "op-1/a.1", Node: "order-1"},
 			{At: 5 * time.Second, Kind: lab.Timeout, Operation: "op-1", Send: "op-1/a.1", Node: "caller", Detail: "read"},
 			{At: 6 * time.Second, Kind: lab.Send, Operation: "op-1", Send: "op-1/a.2", Node: "caller"},
 			{At: 6 * time.Second, Kind: lab.Arrival, Operation: "op-1", Send: "op-1/a.2", Node: "order-2"},
+			{At: 6 * time.Second, Kind: lab.Work, Operation: "op-1", Send: "op-1/a.2", Node: "order-2"},
 			{At: 7 * time.Second, Kind: lab.Commit, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Order: 1},
 			{At: 7 * time.Second, Kind: lab.Entered, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Detail: "messages"},
 			{At: 7 * time.Second, Kind: lab.Answer, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Status: 201},
@@ -185,7 +187,7 @@ func asked() *scenarios.Expect {
 	at := func(d time.Duration) *time.Duration { return &d }
 	money, ratio, goodput := scenarios.Money(10000), 2.0, 0.14
 	return &scenarios.Expect{
-		Sends: number(2), Arrivals: number(2), Lookups: number(1), Effects: number(2), EffectsWhenCallerDone: number(1),
+		Sends: number(2), Arrivals: number(2), Lookups: number(1), Runs: number(2), Effects: number(2), EffectsWhenCallerDone: number(1),
 		Tries: number(2), TurnedAway: number(0), ThreadsUsed: number(1), BudgetSpent: number(0),
 		Duplicates: number(1), Lost: number(0), FalseFailures: number(0), Late: number(1), Amount: &money,
 		Belief: "ok", BeliefWhenCallerDone: "ok", Beliefs: &scenarios.Beliefs{OK: 1}, Reason: "201", Amplification: &ratio,

@@ -35,6 +35,7 @@ const (
 	Answer     Kind = "answer"      // a server handed its answer to the connection: Status
 	Answered   Kind = "answered"    // the last of an answer was handed over, where that took its time
 	Crash      Kind = "crash"       // a replica died, with all that it had open: the request is the one at which it did
+	CleanedUp  Kind = "cleaned-up"  // a job removed keys that were too old: Detail is how many
 	Restart    Kind = "restart"     // a replica that died is there again, with nothing in its memory
 	ClientGone Kind = "client-gone" // a server found that nobody waits for its answer any more
 
@@ -58,7 +59,7 @@ const PastDeadline = "past-deadline"
 // Kinds lists every kind in the order of a request's life.
 var Kinds = []Kind{
 	Start, Send, Reply, Told, Timeout, Failure, Retry, Question, Learnt, Stop,
-	Arrival, Queue, LookUp, Claim, Work, Commit, Rollback, Entered, Fault, Crash, Restart, Answer, Answered, ClientGone,
+	Arrival, Queue, LookUp, Claim, Work, Commit, Rollback, Entered, Fault, CleanedUp, Crash, Restart, Answer, Answered, ClientGone,
 	ClockJump, Done, Reconciled, Settled,
 }
 

@@ -32,7 +32,7 @@ var Places = []Place{AtConnect, BeforeGuard, AfterClaim, InWork, BeforeCommit, I
 // Settings is a fault as a scenario file writes it.
 type Settings struct {
 	At         Place         `yaml:"at" doc:"where it strikes: connect, before-guard, after-claim, in-work, before-commit, in-commit, after-commit or in-reply"`
-	Do         string        `yaml:"do" doc:"what it does: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, partition, redis-restart, redis-failover, redis-lose-reply, malformed, empty, truncate, redirect, refuse, blackhole, unknown-host or lose-request"`
+	Do         string        `yaml:"do" doc:"what it does: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, lose-finish, partition, redis-restart, redis-failover, redis-lose-reply, malformed, empty, truncate, redirect, refuse, blackhole, unknown-host or lose-request"`
 	Into       time.Duration `yaml:"into" doc:"in-work: how far into the work it strikes, at the latest at its end"`
 	Arrivals   []int         `yaml:"arrivals" doc:"the arrivals it strikes, counted from 1 over all replicas; all of them when absent"`
 	Replicas   []int         `yaml:"replicas" doc:"the replicas it strikes, counted from 1; all of them when absent"`
@@ -73,7 +73,7 @@ type Request interface {
 	// Drop ends the connection without an answer, with a reset or in order.
 	Drop(reset bool)
 	// Refuse answers with an error status of the fault's own, and tells the guard that the
-	// request failed where the guard let it through and nothing is durable yet.
+	// request failed where the guard let it through and does not take it for done yet.
 	Refuse(status int, retryAfter, title string) error
 	// Hold keeps the connection open and silent until the client has left.
 	Hold()
@@ -96,6 +96,8 @@ type Request interface {
 	RestartKeys() error
 	// FailOverKeys has a replica of the store of keys take over, without what was written last.
 	FailOverKeys() error
+	// LoseFinish loses what the guard would write when the order is committed.
+	LoseFinish()
 	// LoseKeysReply loses the next reply of the store of keys.
 	LoseKeysReply()
 }
@@ -126,6 +128,8 @@ type Kind struct {
 	Connect Connect
 	// Cuts says that it breaks the connection to a database server: an embedded database has none.
 	Cuts bool
+	// Finish says that it strikes what a guard writes after the commit.
+	Finish bool
 	// Keys says that it strikes the store of keys beside the database.
 	Keys bool
 }
@@ -153,7 +157,7 @@ const maxAnswer = 4 << 20
 var handling = []Place{BeforeGuard, AfterClaim, InWork, BeforeCommit, AfterCommit, InReply}
 
 // Kinds lists what a fault can do.
-var Kinds = []Kind{Delay, Close, Reset, Status, Lose, Dribble, Crash, LoseCommit, LoseCommitReply, Partition, RedisRestart, RedisFailover, RedisLoseReply, Malformed, Empty, Truncate, Redirect, Refuse, Blackhole, UnknownHost, LoseRequest}
+var Kinds = []Kind{Delay, Close, Reset, Status, Lose, Dribble, Crash, LoseCommit, LoseCommitReply, LoseFinish, Partition, RedisRestart, RedisFailover, RedisLoseReply, Malformed, Empty, Truncate, Redirect, Refuse, Blackhole, UnknownHost, LoseRequest}
 
 // Find returns the kind of that name.
 func Find(name string) (Kind, bool) {

@@ -162,6 +162,44 @@ func (d Desk) claim(r Request) store.Claim {
 	return store.Claim{Hash: r.Hash, Owner: r.Send, Now: d.Now(), Lease: d.Settings.Lease}
 }
 
+// forget deletes the record of key where a look at it is to find that it is too old.
+func (d Desk) forget(ctx context.Context, tx store.Tx, key string) error {
+	if d.Settings.Expiry != "lookup" {
+		return nil
+	}
+	deleted, err := tx.Expire(ctx, key, d.Settings.Expired(d.Now()))
+	if deleted > 0 {
+		d.Record(lab.LookUp, "expired")
+	}
+	return err
+}
+
+// Expired says which records are too old at a scenario time.
+func (s Settings) Expired(now time.Duration) store.Expiry {
+	before := func(ttl time.Duration) time.Duration {
+		if ttl == 0 {
+			return -1
+		}
+		return now - ttl
+	}
+	return store.Expiry{Open: before(cmp.Or(s.OpenTTL, s.TTL)), Ended: before(s.TTL)}
+}
+
+// leaves is what a request that failed with a leaves of its key: keep, delete or mark.
+func (s Settings) leaves(a Answer) string {
+	switch s.OnFailure {
+	case "mark-final":
+		// Time-out, conflict, too early, too many: the same request may well succeed another time.
+		if a.Status < 500 && !slices.Contains([]int{408, 409, 425, 429}, a.Status) {
+			return "mark"
+		}
+		return "delete"
+	case "":
+		return "keep"
+	}
+	return s.OnFailure
+}
+
 // done is the record of a request that was answered with a.
 func done(a Answer) store.Record {
 	return store.Record{Status: store.Done, Code: a.Status, Body: a.Body}

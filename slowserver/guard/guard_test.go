@@ -60,7 +60,7 @@ func TestCheck(t *testing.T) {
 			"key-value", `key-value cannot be "all"`, "one of: first, last",
 		}},
 		{"unknown on-failure", Settings{Kind: "unique-index", OnFailure: "retry"}, &Problem{
-			"on-failure", `on-failure cannot be "retry"`, "one of: keep, delete, mark",
+			"on-failure", `on-failure cannot be "retry"`, "one of: keep, delete, mark, mark-final",
 		}},
 		{"an unknown word before one that does not apply", Settings{Claim: "last"}, &Problem{
 			"claim", `claim cannot be "last"`, "one of: first, at-insert",
@@ -130,6 +130,28 @@ func TestCheck(t *testing.T) {
 		}},
 		{"fingerprint of an order that keeps no body", Settings{Kind: "natural-key", Fingerprint: "raw"}, &Problem{
 			"fingerprint", "fingerprint means nothing here: orders do not keep the body they came from", "use key-from content",
+		}},
+		{"keys that are forgotten", Settings{
+			Kind: "unique-index", TTL: 24 * time.Hour, OpenTTL: 10 * time.Minute, CleanUp: CleanUp{At: 24*time.Hour + 30*time.Minute, Every: time.Second},
+		}, nil},
+		{"a look that forgets", Settings{Kind: "same-transaction", TTL: time.Hour, Expiry: "lookup"}, nil},
+		{"a time to live that nobody looks at", Settings{Kind: "unique-index", OpenTTL: time.Hour, Expiry: "job"}, &Problem{
+			"open-ttl", "open-ttl means nothing here: nobody looks how old a key is", "add clean-up: {every: 1h}, or expiry: lookup",
+		}},
+		{"a clean-up of nothing", Settings{Kind: "unique-index", CleanUp: CleanUp{At: time.Hour}}, &Problem{
+			"clean-up", "clean-up means nothing without a time to live: no key is ever too old", "add ttl: 24h",
+		}},
+		{"a clean-up that never rests", Settings{Kind: "unique-index", TTL: time.Hour, CleanUp: CleanUp{Every: time.Millisecond}}, &Problem{
+			"clean-up.every", "a job does not run every 1ms", "1s or more",
+		}},
+		{"a negative time to live", Settings{Kind: "redis-precheck", TTL: -time.Second}, &Problem{
+			"ttl", "no key is kept for less than no time, and no job runs before the start", "",
+		}},
+		{"expiry of another guard", Settings{Kind: "redis-precheck", Expiry: "lookup"}, foreign("expiry", "redis-precheck")},
+		{"finish of another guard", Settings{Kind: "same-transaction", Finish: "after"}, foreign("finish", "same-transaction")},
+		{"open-ttl at insert", Settings{Kind: "unique-index", Claim: "at-insert", OpenTTL: time.Second, Expiry: "lookup"}, atInsert("open-ttl")},
+		{"fencing of what is committed", Settings{Kind: "unique-index", Finish: "after", Fencing: "fence"}, &Problem{
+			"fencing", "fencing means nothing with finish after: the order is committed by then, whoever holds the key", "use finish with-order",
 		}},
 		{"scope", Settings{Kind: "unique-index", Scope: "tenant", UniqueOver: "key-and-day"}, nil},
 		{"unknown scope", Settings{Kind: "unique-index", Scope: "world"}, &Problem{"scope", `scope cannot be "world"`, "one of: none, tenant, tenant-and-operation"}},
@@ -291,6 +313,46 @@ func TestNoRecord(t *testing.T) {
 		for _, s := range settings {
 			if got := s.NoRecord(); got != want {
 				t.Errorf("%+v: %q, want %q", s, got, want)
+			}
+		}
+	}
+}
+
+func TestCleanUpNext(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		job  CleanUp
+		want []time.Duration // of the first three runs
+	}{
+		{CleanUp{}, nil},
+		{CleanUp{At: time.Hour}, []time.Duration{time.Hour}},
+		{CleanUp{Every: time.Minute}, []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute}},
+		{CleanUp{At: time.Hour, Every: time.Minute}, []time.Duration{time.Hour, 61 * time.Minute, 62 * time.Minute}},
+	} {
+		var got []time.Duration
+		for n := range 3 {
+			if at, more := tt.job.Next(n); more {
+				got = append(got, at)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", tt.job, diff)
+		}
+	}
+}
+
+// TestLeaves is what each setting leaves of a key after each kind of error.
+func TestLeaves(t *testing.T) {
+	t.Parallel()
+	for setting, want := range map[string]map[int]string{
+		"":           {400: "keep", 429: "keep", 500: "keep"},
+		"delete":     {400: "delete", 500: "delete"},
+		"mark":       {400: "mark", 500: "mark"},
+		"mark-final": {400: "mark", 404: "mark", 422: "mark", 408: "delete", 409: "delete", 425: "delete", 429: "delete", 500: "delete", 503: "delete"},
+	} {
+		for status, want := range want {
+			if got := (Settings{OnFailure: setting}).leaves(Answer{Status: status}); got != want {
+				t.Errorf("on-failure %q leaves %s after a %d, want %s", setting, got, status, want)
 			}
 		}
 	}

@@ -30,7 +30,7 @@ var PerProcess = Guard{
 				return nil
 			},
 			Failed: func(_ context.Context, a Answer) error {
-				switch d.Settings.OnFailure {
+				switch d.Settings.leaves(a) {
 				case "delete":
 					d.Memory.release(r.Key)
 				case "mark":

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 var RedisPrecheck = Guard{
 	Name:  "redis-precheck",
 	Doc:   "asks a store of keys beside the database: what that forgets is done again",
-	Takes: []string{"retry-after", "fingerprint", "key-from", "key-value", "scope", "on-failure", "ttl", "presence", "write", "client-retries", "index"},
+	Takes: []string{"retry-after", "fingerprint", "key-from", "key-value", "scope", "on-failure", "ttl", "open-ttl", "presence", "write", "client-retries", "index"},
 	Keys:  true,
 	Admit: func(ctx context.Context, d Desk, r Request) (Pass, error) {
 		admit := d.claimBeside
@@ -42,7 +43,7 @@ type beside struct {
 // claimBeside claims the key before the work.
 func (d Desk) claimBeside(ctx context.Context, r Request) (Pass, error) {
 	for {
-		won, err := d.Keys.Claim(ctx, r.Key, r.value(store.Record{}), d.Settings.TTL)
+		won, err := d.Keys.Claim(ctx, r.Key, r.value(store.Record{}), cmp.Or(d.Settings.OpenTTL, d.Settings.TTL))
 		if err != nil {
 			return Pass{}, err
 		}
@@ -115,7 +116,7 @@ func (d Desk) writeBeside(r Request) func(context.Context, Answer) error {
 // failedBeside does with the key of a request that failed as the settings say.
 func (d Desk) failedBeside(r Request) func(context.Context, Answer) error {
 	return func(ctx context.Context, a Answer) error {
-		switch d.Settings.OnFailure {
+		switch d.Settings.leaves(a) {
 		case "delete":
 			return d.Keys.Delete(ctx, r.Key)
 		case "mark":

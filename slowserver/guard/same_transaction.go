@@ -19,7 +19,7 @@ import (
 var SameTransaction = Guard{
 	Name:  "same-transaction",
 	Doc:   "key and order in one transaction, open during the work: duplicates wait in the database",
-	Takes: []string{"fingerprint", "key-from", "key-value", "scope", "isolation", "lock-timeout", "idle-timeout", "lock", "insert", "on-duplicate"},
+	Takes: []string{"fingerprint", "key-from", "key-value", "scope", "isolation", "lock-timeout", "idle-timeout", "lock", "insert", "on-duplicate", "ttl", "expiry", "clean-up"},
 	Admit: func(ctx context.Context, d Desk, r Request) (Pass, error) {
 		for {
 			pass, again, err := d.claimInTransaction(ctx, r)
@@ -57,6 +57,9 @@ func (d Desk) claimInTransaction(ctx context.Context, r Request) (pass Pass, aga
 		if ok, err := locker.TryLock(ctx, r.Key); err != nil || !ok {
 			return d.held(), false, err
 		}
+	}
+	if err := d.forget(ctx, tx, r.Key); err != nil {
+		return Pass{}, false, err
 	}
 	claim := d.claimQuietly
 	if d.Settings.Insert == "plain" {

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +20,8 @@ type Settings struct {
 	KeyFrom     string        `yaml:"key-from" doc:"what the key is: header (the Idempotency-Key, the default), content (made of the body by the server) or reference (the business's own number of what is ordered, the same whoever sends it again; the default of natural-key)"`
 	KeyValue    string        `yaml:"key-value" doc:"key-from header: which Idempotency-Key counts when a request carries several: first (the default) or last"`
 	Scope       string        `yaml:"scope" doc:"within what a key is one: none (the whole service, the default), tenant (the header X-Tenant) or tenant-and-operation (the method as well)"`
-	OnFailure   string        `yaml:"on-failure" doc:"what a failed request leaves of its key: keep (the default), delete or mark"`
+	OnFailure   string        `yaml:"on-failure" doc:"what a failed request leaves of its key: keep (in progress, the default), delete, mark (the error is its answer) or mark-final (so is a refusal, a 4xx that asks for no other try; after any other error the key is deleted)"`
+	Finish      string        `yaml:"finish" doc:"unique-index, claim first: when the answer is written into the key's record: with-order (in its transaction, the default) or after (in one of its own, when the order is committed)"`
 	Lease       time.Duration `yaml:"lease" doc:"unique-index, claim first: how long a claim holds; a later request takes it over when it has run out. For ever when absent"`
 	Fencing     string        `yaml:"fencing" doc:"unique-index, claim first: what of its claim a request compares before it finishes or releases it: none (the default), fence or owner-and-fence"`
 	Isolation   string        `yaml:"isolation" doc:"the level of the transaction that is open during the work: read-committed, repeatable-read or serializable; the engine's own when absent"`
@@ -29,12 +31,30 @@ type Settings struct {
 	Insert      string        `yaml:"insert" doc:"same-transaction: how the key is inserted: quiet (ON CONFLICT DO NOTHING, the default) or plain (a look at the key, then an INSERT)"`
 	OnDuplicate string        `yaml:"on-duplicate" doc:"what a duplicate gets when the first is done: replay (its answer, the default), conflict (a 409) or fail (a 500: nobody has thought of the unique violation). same-transaction with insert plain knows read-on (in the same transaction) and start-over (in a new one) as well, and fails by default"`
 	UniqueOver  string        `yaml:"unique-over" doc:"unique-index: what the index holds: key (the default), or key-and-time or key-and-day, as a table must have it that is partitioned by time: the key is let in again with another time"`
-	TTL         time.Duration `yaml:"ttl" doc:"redis-precheck: how long a key is kept; for ever when absent"`
+	TTL         time.Duration `yaml:"ttl" doc:"how long a key is kept, from its claim: in Redis from when it was written last; for ever when absent"`
+	OpenTTL     time.Duration `yaml:"open-ttl" doc:"how long a key is kept that is in progress, where that is another time than ttl"`
+	Expiry      string        `yaml:"expiry" doc:"who sees that a key in the database is too old: job (the clean-up removes it, and until then it holds; the default) or lookup (the next request with it does)"`
+	CleanUp     CleanUp       `yaml:"clean-up" doc:"the job that removes keys which are too old from the database"`
 	Presence    string        `yaml:"presence" doc:"redis-precheck: what it means that a key is there: status (its value says in progress or holds the answer, the default) or done"`
 	Write       string        `yaml:"write" doc:"redis-precheck: when the key is written: first (SET NX before the work, the default) or last (after the commit)"`
 	Retries     int           `yaml:"client-retries" doc:"redis-precheck: how often the client of Redis repeats a command by itself when its reply is lost, 0 to 10; not at all when absent"`
 	Index       bool          `yaml:"index" doc:"redis-precheck: the database has a unique index behind it"`
 }
+
+// CleanUp says when the job runs that removes old keys.
+type CleanUp struct {
+	At    time.Duration `yaml:"at" doc:"when it runs first; after every when absent"`
+	Every time.Duration `yaml:"every" doc:"time from one run to the next, 1s or more; it runs once when absent"`
+}
+
+// Next returns when the job runs next, after its n-th run, and false when it does not.
+func (c CleanUp) Next(n int) (time.Duration, bool) {
+	first := cmp.Or(c.At, c.Every)
+	return first + time.Duration(n)*c.Every, first > 0 && (n == 0 || c.Every > 0)
+}
+
+// WritesAfter reports whether the guard writes a key outside the order's transaction, after it.
+func (s Settings) WritesAfter() bool { return s.Finish == "after" || s.Kind == RedisPrecheck.Name }
 
 // Open reports whether the guard holds a transaction open during the work.
 func (s Settings) Open() bool { return s.Kind == SameTransaction.Name || s.Isolation != "" }
@@ -91,7 +111,8 @@ var fields = []field{
 	word("key-from", func(s Settings) string { return s.KeyFrom }, "header", "content", "reference"),
 	word("key-value", func(s Settings) string { return s.KeyValue }, "first", "last"),
 	word("scope", func(s Settings) string { return s.Scope }, "none", "tenant", "tenant-and-operation"),
-	word("on-failure", func(s Settings) string { return s.OnFailure }, "keep", "delete", "mark"),
+	word("on-failure", func(s Settings) string { return s.OnFailure }, "keep", "delete", "mark", "mark-final"),
+	word("finish", func(s Settings) string { return s.Finish }, "with-order", "after"),
 	word("fencing", func(s Settings) string { return s.Fencing }, "none", "fence", "owner-and-fence"),
 	word("isolation", func(s Settings) string { return s.Isolation },
 		string(store.ReadCommitted), string(store.RepeatableRead), string(store.Serializable)),
@@ -105,6 +126,9 @@ var fields = []field{
 	{name: "lease", set: func(s Settings) bool { return s.Lease != 0 }},
 	{name: "lock-timeout", set: func(s Settings) bool { return s.LockTimeout != 0 }},
 	{name: "idle-timeout", set: func(s Settings) bool { return s.IdleTimeout != 0 }},
+	word("expiry", func(s Settings) string { return s.Expiry }, "job", "lookup"),
+	{name: "clean-up", set: func(s Settings) bool { return s.CleanUp != CleanUp{} }},
+	{name: "open-ttl", set: func(s Settings) bool { return s.OpenTTL != 0 }},
 	{name: "ttl", set: func(s Settings) bool { return s.TTL != 0 }},
 	{name: "client-retries", set: func(s Settings) bool { return s.Retries != 0 }},
 	{name: "index", set: func(s Settings) bool { return s.Index }},
@@ -118,7 +142,7 @@ var exclusions = []struct {
 }{
 	{
 		when:   func(s Settings) bool { return s.Claim == "at-insert" },
-		fields: []string{"in-progress", "retry-after", "on-failure"},
+		fields: []string{"in-progress", "retry-after", "on-failure", "finish", "open-ttl"},
 		what:   "with claim at-insert: nobody knows of a request in progress", hint: "use claim first",
 	},
 	{
@@ -159,6 +183,23 @@ var exclusions = []struct {
 		what:   "here: orders do not keep the body they came from", hint: "use key-from content",
 	},
 	{
+		when:   func(s Settings) bool { return s.Finish == "after" },
+		fields: []string{"fencing"},
+		what:   "with finish after: the order is committed by then, whoever holds the key", hint: "use finish with-order",
+	},
+	{
+		when: func(s Settings) bool {
+			return s.Kind != RedisPrecheck.Name && s.CleanUp == CleanUp{} && s.Expiry != "lookup"
+		},
+		fields: []string{"ttl", "open-ttl"},
+		what:   "here: nobody looks how old a key is", hint: "add clean-up: {every: 1h}, or expiry: lookup",
+	},
+	{
+		when:   func(s Settings) bool { return s.TTL == 0 && s.OpenTTL == 0 },
+		fields: []string{"expiry", "clean-up"},
+		what:   "without a time to live: no key is ever too old", hint: "add ttl: 24h",
+	},
+	{
 		when:   func(s Settings) bool { return s.Presence == "done" },
 		fields: []string{"fingerprint"},
 		what:   "with presence done: nobody looks at the value", hint: "use presence status",
@@ -170,7 +211,7 @@ var exclusions = []struct {
 	},
 	{
 		when:   func(s Settings) bool { return s.Write == "last" },
-		fields: []string{"on-failure"},
+		fields: []string{"on-failure", "open-ttl"},
 		what:   "with write last: a request that fails has not written its key", hint: "use write first",
 	},
 }
@@ -200,6 +241,12 @@ func (s Settings) Check() *Problem {
 	}
 	if s.Retries < 0 || s.Retries > 10 {
 		return &Problem{"client-retries", fmt.Sprintf("client-retries must be between 0 and 10, not %d", s.Retries), ""}
+	}
+	switch c := s.CleanUp; {
+	case c.Every != 0 && c.Every < time.Second:
+		return &Problem{"clean-up.every", fmt.Sprintf("a job does not run every %s", c.Every), "1s or more"}
+	case s.TTL < 0 || s.OpenTTL < 0 || c.At < 0:
+		return &Problem{"ttl", "no key is kept for less than no time, and no job runs before the start", ""}
 	}
 	for _, x := range exclusions {
 		if !x.when(s) {

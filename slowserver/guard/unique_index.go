@@ -18,7 +18,7 @@ var UniqueIndex = Guard{
 	Doc:  "the database decides who is first: a key can be inserted once",
 	Takes: []string{
 		"claim", "in-progress", "retry-after", "on-duplicate", "unique-over", "fingerprint", "key-from", "key-value", "scope",
-		"on-failure", "lease", "fencing",
+		"on-failure", "finish", "lease", "fencing", "ttl", "open-ttl", "expiry", "clean-up",
 	},
 	Admit: func(ctx context.Context, d Desk, r Request) (Pass, error) {
 		if d.Settings.Claim == "at-insert" {
@@ -56,6 +56,9 @@ func (d Desk) admitToInsert(r Request) Pass {
 // insert claims a key for r. It returns 0 when the key is taken, unless nobody has thought of that:
 // then the violation is an error like any.
 func (d Desk) insert(ctx context.Context, tx store.Tx, r Request) (fence int64, err error) {
+	if err := d.forget(ctx, tx, r.Key); err != nil {
+		return 0, err
+	}
 	if d.Settings.OnDuplicate != "fail" {
 		return tx.Claim(ctx, r.Key, d.claim(r))
 	}
@@ -180,22 +183,40 @@ func (d Desk) owner(r Request, fence int64) Pass {
 		// the first owner of all is taken for the next.
 		by = store.Holder{Owner: r.Send, Fence: fence}
 	}
-	return Pass{
-		Finish: func(ctx context.Context, tx store.Tx, a Answer) (*Answer, error) {
-			held, err := tx.Finish(ctx, r.Key, by, done(a))
-			// Without fencing nobody looks: the order stands, whoever holds the key by now.
-			if err != nil || held || by == (store.Holder{}) {
-				return nil, err
-			}
-			return d.fencedOut(), nil
-		},
-		Failed: func(ctx context.Context, a Answer) error { return d.ownerFailed(ctx, r, by, a) },
+	pass := Pass{Failed: func(ctx context.Context, a Answer) error { return d.ownerFailed(ctx, r, by, a) }}
+	if d.Settings.Finish == "after" {
+		pass.Committed = func(ctx context.Context, a Answer) error { return d.finishAfter(ctx, r, a) }
+		return pass
 	}
+	pass.Finish = func(ctx context.Context, tx store.Tx, a Answer) (*Answer, error) {
+		held, err := tx.Finish(ctx, r.Key, by, done(a))
+		// Without fencing nobody looks: the order stands, whoever holds the key by now.
+		if err != nil || held || by == (store.Holder{}) {
+			return nil, err
+		}
+		return d.fencedOut(), nil
+	}
+	return pass
+}
+
+// finishAfter stores the answer when the order is committed: whatever comes in between finds an
+// order whose key is still in progress.
+func (d Desk) finishAfter(ctx context.Context, r Request, a Answer) (err error) {
+	tx, err := d.Store.Begin(ctx, r.Send, store.TxOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tx.Rollback()) }() // after a commit this does nothing
+	if _, err := finish(r)(ctx, tx, a); err != nil {
+		return err
+	}
+	return tx.Commit()
 }
 
 // ownerFailed does with the key of a request that failed as the settings say.
 func (d Desk) ownerFailed(ctx context.Context, r Request, by store.Holder, a Answer) (err error) {
-	if d.Settings.OnFailure == "" || d.Settings.OnFailure == "keep" {
+	leaves := d.Settings.leaves(a)
+	if leaves == "keep" {
 		return nil
 	}
 	tx, err := d.Store.Begin(ctx, r.Send, store.TxOptions{})
@@ -204,7 +225,7 @@ func (d Desk) ownerFailed(ctx context.Context, r Request, by store.Holder, a Ans
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }()
 	held := false
-	if d.Settings.OnFailure == "delete" {
+	if leaves == "delete" {
 		held, err = tx.Release(ctx, r.Key, by)
 	} else {
 		held, err = tx.Finish(ctx, r.Key, by, failed(a))

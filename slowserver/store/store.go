@@ -43,6 +43,13 @@ type Claim struct {
 	Lease time.Duration // how long it holds; 0 is until it is finished or released
 }
 
+// Expiry says which records are too old: those claimed at these scenario times or before. A negative
+// time is one of none.
+type Expiry struct {
+	Open  time.Duration // in state Processing
+	Ended time.Duration // in any other
+}
+
 // Holder says who may change a record. A zero field is not compared: the zero Holder is anybody.
 type Holder struct {
 	Owner string
@@ -120,6 +127,9 @@ type Tx interface {
 	Finish(ctx context.Context, key string, by Holder, r Record) (held bool, err error)
 	// Release deletes the record of key, if by holds it. It reports whether it did.
 	Release(ctx context.Context, key string, by Holder) (held bool, err error)
+	// Expire deletes the record of key if it is too old, or all records that are when key is empty. It
+	// returns how many it has deleted.
+	Expire(ctx context.Context, key string, e Expiry) (deleted int64, err error)
 	// Order inserts an order and returns its number: [ErrDuplicate] when there is one with its
 	// reference.
 	Order(ctx context.Context, o Order) (int64, error)

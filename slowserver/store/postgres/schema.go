@@ -129,7 +129,7 @@ func (d *Database) kept() bool { return d.options.Schema != "" || d.options.Priv
 type tables struct {
 	create, clear, shrink         string
 	claim, takeOver, insert, read string
-	finish, release               string
+	finish, release, expire       string
 	order, placed, touch          string
 	count, effects                string
 	enter, entries, entriesOf     string
@@ -172,6 +172,7 @@ func tablesIn(schema, suffix string) tables {
 			request_hash text NOT NULL,
 			owner text NOT NULL,
 			fence bigint NOT NULL DEFAULT 1,
+			claimed_us bigint NOT NULL,
 			lease_until_us bigint,
 			response_code integer NOT NULL DEFAULT 0,
 			response_body bytea,
@@ -194,18 +195,20 @@ func tablesIn(schema, suffix string) tables {
 		clear: in("DELETE FROM {orders}; DELETE FROM {keys}; DELETE FROM {shared}; DELETE FROM {ledger};" +
 			" SELECT setval(pg_get_serial_sequence('{orders}', 'id'), 1, false)"),
 		shrink: in("TRUNCATE {orders}, {keys}, {shared}, {ledger} RESTART IDENTITY"),
-		claim: in("INSERT INTO {keys} (idem_key, status, request_hash, owner, lease_until_us) VALUES ($1, 0, $2, $3, $4)" +
+		claim: in("INSERT INTO {keys} (idem_key, status, request_hash, owner, claimed_us, lease_until_us) VALUES ($1, 0, $2, $3, $4, $5)" +
 			" ON CONFLICT DO NOTHING RETURNING fence"),
-		takeOver: in("INSERT INTO {keys} AS held (idem_key, status, request_hash, owner, lease_until_us) VALUES ($1, 0, $2, $3, $4)" +
+		takeOver: in("INSERT INTO {keys} AS held (idem_key, status, request_hash, owner, claimed_us, lease_until_us) VALUES ($1, 0, $2, $3, $4, $5)" +
 			" ON CONFLICT (idem_key) DO UPDATE" +
-			" SET owner = excluded.owner, fence = held.fence + 1, lease_until_us = excluded.lease_until_us" +
-			" WHERE held.status = 0 AND held.lease_until_us <= $5 AND held.request_hash = excluded.request_hash" +
+			" SET owner = excluded.owner, fence = held.fence + 1, claimed_us = excluded.claimed_us, lease_until_us = excluded.lease_until_us" +
+			" WHERE held.status = 0 AND held.lease_until_us <= excluded.claimed_us AND held.request_hash = excluded.request_hash" +
 			" RETURNING fence"),
-		insert: in("INSERT INTO {keys} (idem_key, status, request_hash, owner, lease_until_us) VALUES ($1, 0, $2, $3, $4)"),
+		insert: in("INSERT INTO {keys} (idem_key, status, request_hash, owner, claimed_us, lease_until_us) VALUES ($1, 0, $2, $3, $4, $5)"),
 		read:   in("SELECT status, request_hash, owner, fence, response_code, response_body FROM {keys} WHERE idem_key = $1"),
 		finish: in("UPDATE {keys} SET status = $4, response_code = $5, response_body = $6, lease_until_us = NULL" +
 			" WHERE idem_key = $1 AND ($2 = '' OR status = 0 AND owner = $2) AND ($3 = 0 OR status = 0 AND fence = $3)"),
 		release: in("DELETE FROM {keys} WHERE idem_key = $1 AND ($2 = '' OR owner = $2) AND ($3 = 0 OR fence = $3)"),
+		expire: in("DELETE FROM {keys} WHERE ($1 = '' OR idem_key = $1)" +
+			" AND claimed_us <= CASE status WHEN 0 THEN $2::bigint ELSE $3::bigint END"),
 		order: in("INSERT INTO {orders} (operation, send, node, idem_key, reference, amount_minor, created_us)" +
 			" VALUES ($1, $2, $3, nullif($4, ''), nullif($5, ''), $6, $7) RETURNING id"),
 		placed: in("SELECT id FROM {orders} WHERE idem_key = $1 ORDER BY id LIMIT 1"),

@@ -143,9 +143,9 @@ func (s *Store) end(pid uint32, f func(ctx context.Context) error) {
 }
 
 func (t *tx) Claim(ctx context.Context, key string, c store.Claim) (fence int64, err error) {
-	query, args := t.store.tables.claim, []any{key, c.Hash, c.Owner, lease(c)}
+	query, args := t.store.tables.claim, []any{key, c.Hash, c.Owner, c.Now.Microseconds(), lease(c)}
 	if c.Lease > 0 {
-		query, args = t.store.tables.takeOver, append(args, c.Now.Microseconds())
+		query = t.store.tables.takeOver
 	}
 	err = t.query(ctx, "claim key", "key "+key, func() bool { return fence != 0 || c.Lease > 0 }, func(ctx context.Context, conn *pgx.Conn) error {
 		err := conn.QueryRow(ctx, query, args...).Scan(&fence)
@@ -170,7 +170,7 @@ func lease(c store.Claim) *int64 {
 
 func (t *tx) Insert(ctx context.Context, key string, c store.Claim) error {
 	return t.query(ctx, "insert key", "key "+key, always, func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, t.store.tables.insert, key, c.Hash, c.Owner, lease(c))
+		_, err := conn.Exec(ctx, t.store.tables.insert, key, c.Hash, c.Owner, c.Now.Microseconds(), lease(c))
 		return err
 	})
 }
@@ -198,6 +198,15 @@ func (t *tx) Finish(ctx context.Context, key string, by store.Holder, r store.Re
 
 func (t *tx) Release(ctx context.Context, key string, by store.Holder) (bool, error) {
 	return t.change(ctx, "release key", "key "+key, t.store.tables.release, key, by.Owner, by.Fence)
+}
+
+func (t *tx) Expire(ctx context.Context, key string, e store.Expiry) (deleted int64, err error) {
+	err = t.query(ctx, "expire keys", "key "+key, func() bool { return deleted > 0 }, func(ctx context.Context, conn *pgx.Conn) error {
+		tag, err := conn.Exec(ctx, t.store.tables.expire, key, e.Open.Microseconds(), e.Ended.Microseconds())
+		deleted = tag.RowsAffected()
+		return err
+	})
+	return deleted, err
 }
 
 func (t *tx) Touch(ctx context.Context, row string) error {

@@ -42,6 +42,7 @@ CREATE TABLE idempotency (
 	request_hash TEXT NOT NULL,
 	owner TEXT NOT NULL,
 	fence INTEGER NOT NULL DEFAULT 1,
+	claimed_us INTEGER NOT NULL,
 	lease_until_us INTEGER,
 	response_code INTEGER NOT NULL DEFAULT 0,
 	response_body BLOB,
@@ -470,14 +471,13 @@ type tx struct {
 }
 
 func (t *tx) Claim(ctx context.Context, key string, c store.Claim) (fence int64, err error) {
-	const insert = "INSERT INTO idempotency (idem_key, status, request_hash, owner, lease_until_us) VALUES (?1, 0, ?2, ?3, ?4) "
-	query, args := insert+"ON CONFLICT DO NOTHING RETURNING fence", []any{key, c.Hash, c.Owner, lease(c)}
+	const insert = "INSERT INTO idempotency (idem_key, status, request_hash, owner, claimed_us, lease_until_us) VALUES (?1, 0, ?2, ?3, ?4, ?5) "
+	query, args := insert+"ON CONFLICT DO NOTHING RETURNING fence", []any{key, c.Hash, c.Owner, c.Now.Microseconds(), lease(c)}
 	if c.Lease > 0 {
 		query = insert + `ON CONFLICT (idem_key) DO UPDATE
-			SET owner = excluded.owner, fence = fence + 1, lease_until_us = excluded.lease_until_us
-			WHERE status = 0 AND lease_until_us <= ?5 AND request_hash = excluded.request_hash
+			SET owner = excluded.owner, fence = fence + 1, claimed_us = excluded.claimed_us, lease_until_us = excluded.lease_until_us
+			WHERE status = 0 AND lease_until_us <= excluded.claimed_us AND request_hash = excluded.request_hash
 			RETURNING fence`
-		args = append(args, c.Now.Microseconds())
 	}
 	err = t.tx.QueryRowContext(context.WithoutCancel(ctx), query, args...).Scan(&fence)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -499,8 +499,8 @@ func lease(c store.Claim) any {
 
 func (t *tx) Insert(ctx context.Context, key string, c store.Claim) error {
 	_, err := t.tx.ExecContext(context.WithoutCancel(ctx),
-		"INSERT INTO idempotency (idem_key, status, request_hash, owner, lease_until_us) VALUES (?, 0, ?, ?, ?)",
-		key, c.Hash, c.Owner, lease(c))
+		"INSERT INTO idempotency (idem_key, status, request_hash, owner, claimed_us, lease_until_us) VALUES (?, 0, ?, ?, ?, ?)",
+		key, c.Hash, c.Owner, c.Now.Microseconds(), lease(c))
 	if err != nil {
 		return fmt.Errorf("insert key: %w", classified(err))
 	}
@@ -537,6 +537,16 @@ func (t *tx) Release(ctx context.Context, key string, by store.Holder) (bool, er
 	return t.change(ctx, "release key",
 		"DELETE FROM idempotency WHERE idem_key = ?1 AND (?2 = '' OR owner = ?2) AND (?3 = 0 OR fence = ?3)",
 		key, by.Owner, by.Fence)
+}
+
+func (t *tx) Expire(ctx context.Context, key string, e store.Expiry) (int64, error) {
+	res, err := t.tx.ExecContext(context.WithoutCancel(ctx),
+		"DELETE FROM idempotency WHERE (?1 = '' OR idem_key = ?1) AND claimed_us <= CASE status WHEN 0 THEN ?2 ELSE ?3 END",
+		key, e.Open.Microseconds(), e.Ended.Microseconds())
+	if err != nil {
+		return 0, fmt.Errorf("expire keys: %w", classified(err))
+	}
+	return res.RowsAffected()
 }
 
 func (t *tx) Touch(ctx context.Context, row string) error {

@@ -72,6 +72,7 @@ var cases = []struct {
 	{"a lease that has run out is taken over", takenOver},
 	{"who does not hold a key changes nothing", fenced},
 	{"a plain insert of a key that is there is a duplicate", duplicate},
+	{"records that are too old are deleted", expired},
 	{"an order is found by its key", placed},
 	{"a reference belongs to one order", referenced},
 	{"a row that orders share", touched},
@@ -436,6 +437,48 @@ func placed(b *bench) {
 	find(tx, "k", first)
 	find(tx, "", 0)
 	b.must(tx.Rollback())
+}
+
+func expired(b *bench) {
+	at := func(key string, now time.Duration) store.Claim { return store.Claim{Hash: key, Owner: key, Now: now} }
+	b.do(func(tx store.Tx) {
+		for key, now := range map[string]time.Duration{"open": time.Second, "done": time.Second, "open later": 2 * time.Second, "done later": 2 * time.Second} {
+			_, err := tx.Claim(b.Context(), key, at(key, now))
+			b.must(err)
+		}
+		b.finish(tx, "done", store.Record{Status: store.Done, Code: 201})
+		b.finish(tx, "done later", store.Record{Status: store.Failed, Code: 500})
+	})
+	expire := func(key string, e store.Expiry, want int64) {
+		b.Helper()
+		b.do(func(tx store.Tx) {
+			got, err := tx.Expire(b.Context(), key, e)
+			b.must(err)
+			if got != want {
+				b.Errorf("%d records of %q are older than %+v, want %d", got, key, e, want)
+			}
+		})
+	}
+	expire("", store.Expiry{Open: -1, Ended: -1}, 0)
+	expire("", store.Expiry{Open: time.Second - time.Microsecond, Ended: time.Second - time.Microsecond}, 0)
+	expire("open", store.Expiry{Open: -1, Ended: time.Hour}, 0)
+	expire("done", store.Expiry{Open: time.Hour, Ended: -1}, 0)
+	expire("open", store.Expiry{Open: time.Second, Ended: -1}, 1)
+	b.wantAbsent(b, "open")
+	expire("", store.Expiry{Open: time.Second, Ended: time.Second}, 1)
+	b.wantAbsent(b, "done")
+	expire("", store.Expiry{Open: 2 * time.Second, Ended: -1}, 1)
+	b.wantAbsent(b, "open later")
+	expire("", store.Expiry{Open: -1, Ended: time.Hour}, 1)
+	// A claim that is taken over is as old as its new owner's.
+	b.do(func(tx store.Tx) {
+		for _, now := range []time.Duration{0, 5 * time.Second} {
+			_, err := tx.Claim(b.Context(), "leased", store.Claim{Hash: "h", Owner: "o", Now: now, Lease: time.Second})
+			b.must(err)
+		}
+	})
+	expire("leased", store.Expiry{Open: 4 * time.Second, Ended: -1}, 0)
+	expire("leased", store.Expiry{Open: 5 * time.Second, Ended: -1}, 1)
 }
 
 func referenced(b *bench) {
