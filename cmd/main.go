@@ -194,12 +194,10 @@ func message(err error) string {
 	}
 	var fast *engine.TooFastError
 	if errors.As(err, &fast) {
-		return fmt.Sprintf("%v\n  at most --speed %.0f", err, max(1, floor(fast.Most())))
+		return err.Error() + "\n  " + fast.Hint()
 	}
 	return err.Error()
 }
-
-func floor(f float64) float64 { return float64(int64(f)) }
 
 // readScenario returns the scenario that an argument names: a file, standard input, or a built-in
 // one. An argument NAME:ID also names one configuration of it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -32,6 +33,14 @@ type TooFastError struct {
 
 // Most is the largest speed at which the trial can be run.
 func (e *TooFastError) Most() float64 { return float64(e.Gap) / float64(smallestGap) }
+
+// Hint says what would do, rounded down.
+func (e *TooFastError) Hint() string {
+	if most := e.Most(); most < 1 {
+		return fmt.Sprintf("at most --speed %g", math.Floor(most*100)/100)
+	}
+	return fmt.Sprintf("at most --speed %.0f", math.Floor(e.Most()))
+}
 
 func (e *TooFastError) Error() string {
 	return fmt.Sprintf("--speed %g is too fast for %s:%s: %s are %s apart, which is less than %s of real time",

@@ -389,8 +389,9 @@ func needsPostgres(trials []scenarios.Trial) string {
 	return why
 }
 
-// check refuses a speed that real time cannot keep up with, before anything is run, and leaves out
-// what nobody waits for.
+// check looks, before anything is run, which trials the wall clock can run. It leaves out what nobody
+// waits for, and refuses a speed that real time cannot keep up with; of scenarios that were asked for
+// together with others it leaves that one out.
 func check(ctx context.Context, labs map[ground]*engine.Lab, jobs []job, o Options, doc *lab.Document) ([]job, error) {
 	if o.Clock != engine.Wall {
 		return jobs, nil
@@ -402,26 +403,32 @@ func check(ctx context.Context, labs map[ground]*engine.Lab, jobs []job, o Optio
 		}
 	})
 	var worst *engine.TooFastError
-	var short []job
+	var fit []job
 	for i, err := range errs {
 		var fast *engine.TooFastError
 		var long *engine.TooLongError
-		switch t := jobs[i].trial; {
+		t, reason := jobs[i].trial, ""
+		switch {
 		case errors.As(err, &long):
-			skip := lab.Skip{Scenario: t.Scenario, ID: t.ID, Reason: long.Error()}
-			if !slices.Contains(doc.Skipped, skip) { // one for all seeds
-				doc.Skipped = append(doc.Skipped, skip)
-			}
-			continue
+			reason = long.Error()
+		case errors.As(err, &fast) && !o.Named[t.Scenario]:
+			reason = "the speed is too much for it: " + fast.Hint()
 		case errors.As(err, &fast) && (worst == nil || fast.Gap < worst.Gap):
 			worst = fast
 		}
-		short = append(short, jobs[i])
+		if reason == "" {
+			fit = append(fit, jobs[i])
+			continue
+		}
+		skip := lab.Skip{Scenario: t.Scenario, ID: t.ID, Reason: reason}
+		if !slices.Contains(doc.Skipped, skip) { // one for all seeds
+			doc.Skipped = append(doc.Skipped, skip)
+		}
 	}
 	if worst != nil {
 		return nil, worst
 	}
-	return short, nil
+	return fit, nil
 }
 
 // parallel calls f for 0 … n-1, at most jobs at a time.

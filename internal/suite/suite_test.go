@@ -222,6 +222,22 @@ func TestSkipped(t *testing.T) {
 	if len(doc.Skipped) != 2 || len(doc.Results) != 1 || !strings.Contains(doc.Skipped[1].Reason, "200h0m0s of scenario time") {
 		t.Errorf("skipped %+v, %d results; want two that take hours skipped, one result", doc.Skipped, len(doc.Results))
 	}
+	// One trial that needs a lower speed is left out among others, and refused where it was asked for.
+	list := []*scenarios.Scenario{
+		file(t, "{name: tight, caller: {timeouts: {read: 1010ms}}, server: {processing: 1s}}"), file(t, "{name: u}"),
+	}
+	doc, err = Run(t.Context(), list, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Skipped) != 1 || len(doc.Results) != 1 || !strings.Contains(doc.Skipped[0].Reason, "at most --speed 1") {
+		t.Errorf("skipped %+v, %d results; want the tight one skipped with its speed", doc.Skipped, len(doc.Results))
+	}
+	o.Named = map[string]bool{"tight": true}
+	var fast *engine.TooFastError
+	if _, err = Run(t.Context(), list, o); !errors.As(err, &fast) {
+		t.Errorf("asked for by name: %v, want a TooFastError", err)
+	}
 }
 
 // TestRunID tells runs apart by what was asked for, and by nothing else.
