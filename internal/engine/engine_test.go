@@ -162,11 +162,11 @@ func digest(t testing.TB, trial scenarios.Trial, obs lab.Observation) string {
 // TestDeterminism runs every configuration again and again, beside others, and expects one hash.
 func TestDeterminism(t *testing.T) {
 	t.Parallel()
-	runs := 10
+	trials, runs := catalogue(t), 10
 	if testing.Short() {
-		runs = 3
+		trials, runs = light(trials), 3
 	}
-	sameHash(t, newLabs(t), catalogue(t), runs)
+	sameHash(t, newLabs(t), trials, runs)
 }
 
 // TestDeterminismPostgres is TestDeterminism with everything on PostgreSQL.
@@ -189,7 +189,10 @@ func TestNoisyNeighbour(t *testing.T) {
 			defer load(runtime.NumCPU())()
 			// A server's processes have to wait for the processors as well: of what is on a server,
 			// trials in which one waits for another are enough.
-			embedded := slices.DeleteFunc(catalogue(t), func(trial scenarios.Trial) bool { return !onAny(trial) })
+			embedded := slices.DeleteFunc(light(catalogue(t)), func(trial scenarios.Trial) bool { return !onAny(trial) })
+			if testing.Short() {
+				embedded = everyFifth(embedded)
+			}
 			waiting := slices.DeleteFunc(catalogue(t), func(trial scenarios.Trial) bool {
 				return trial.Scenario != "single-transaction" && trial.Scenario != "transaction-retry"
 			})
@@ -197,6 +200,19 @@ func TestNoisyNeighbour(t *testing.T) {
 			sameHash(t, labsOver(t, engine.New(openStore(t, storage.Postgres), engine.Virtual, 1)), waiting, 2)
 		})
 	}
+}
+
+// light leaves out the trials of many operations: one of them costs as much as a hundred others.
+func light(trials []scenarios.Trial) []scenarios.Trial {
+	return slices.DeleteFunc(trials, func(trial scenarios.Trial) bool { return trial.Setup.Operations > 100 })
+}
+
+// everyFifth leaves four of five trials out.
+func everyFifth(trials []scenarios.Trial) (out []scenarios.Trial) {
+	for i := 0; i < len(trials); i += 5 {
+		out = append(out, trials[i])
+	}
+	return out
 }
 
 // load keeps n processors busy until the function that it returns is called.

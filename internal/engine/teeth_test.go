@@ -256,6 +256,9 @@ func hopSabotages(h scenarios.Hop) (out []hopSabotage) {
 // at least one sabotage, and each part that is taken away must be missed by at least one check.
 func TestTeeth(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes minutes with the race detector, and plays nothing that the other tests do not")
+	}
 	l := newLabs(t)
 	harmless := readHarmless(t)
 	var mu sync.Mutex
