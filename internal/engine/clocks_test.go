@@ -123,6 +123,10 @@ func TestTooFast(t *testing.T) {
 	if err := l.Check(t.Context(), trial); !errors.As(err, &fast) {
 		t.Fatalf("speed 1000: %v, want a TooFastError", err)
 	}
+	var loser *engine.TooFastError
+	if err := l.Check(t.Context(), one(t, "hedged-write", "hedged-write")); !errors.As(err, &loser) || loser.Pair != "commit 2 of op-1 and the end of its caller" {
+		t.Errorf("the loser of a hedge at speed 1000: %v, want its commit against the end of the caller", err)
+	}
 	if most := fast.Most(); most < 100 || most >= 1000 {
 		t.Errorf("at most %g; the commits and the caller's end are a second apart", most)
 	}
@@ -143,8 +147,13 @@ func TestTie(t *testing.T) {
 	if got := newWall(t, database, 40).Run(t.Context(), trial); got.Defect {
 		t.Error(got.Broken)
 	}
-	if plan := engine.New(database, engine.Virtual, 1).Run(t.Context(), one(t, "read-timeout", "feign-retryer-3")); engine.EndsWithCommit(plan) {
-		t.Error("commits at 12, 18 and 24 s and an end at 17 s are taken for a tie")
+	for _, no := range []struct{ scenario, id, why string }{
+		{"read-timeout", "feign-retryer-3", "commits at 12, 18 and 24 s and an end at 17 s"},
+		{"hedged-write", "hedged-write", "the commit that the caller waited for, at 3 s, and a later one"},
+	} {
+		if plan := engine.New(database, engine.Virtual, 1).Run(t.Context(), one(t, no.scenario, no.id)); engine.EndsWithCommit(plan) {
+			t.Errorf("%s: %s are taken for a tie", no.scenario, no.why)
+		}
 	}
 }
 

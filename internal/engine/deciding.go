@@ -254,21 +254,7 @@ func (p *pairs) keys() {
 
 // ends pairs each commit of an operation with its end, unless the end waited for it.
 func (p *pairs) ends() {
-	gaveUp := map[string]bool{} // paths of the sends that a limit ended
-	for _, s := range sends(p.plan) {
-		if s.kind == lab.Timeout {
-			gaveUp[s.id.path] = true
-		}
-	}
-	// A caller that has its answer, along every machine on the way, was not done before it.
-	awaited := func(path string) bool {
-		for gone := range gaveUp {
-			if path == gone || strings.HasPrefix(path, gone+"/") {
-				return false
-			}
-		}
-		return true
-	}
+	waitedFor := awaited(p.plan)
 	for _, outcome := range p.plan.Outcomes {
 		op := outcome.Operation
 		times := func(o lab.Observation) (commits []lab.Event, done time.Duration) {
@@ -285,7 +271,7 @@ func (p *pairs) ends() {
 		}
 		commits, _ := times(p.plan)
 		for i := range commits {
-			if awaited(commits[i].Send) {
+			if waitedFor(commits[i]) {
 				continue
 			}
 			p.add(fmt.Sprintf("commit %d of %s and the end of its caller", i+1, op), func(o lab.Observation) (time.Duration, time.Duration, bool) {
@@ -296,6 +282,30 @@ func (p *pairs) ends() {
 				return commits[i].At, done, true
 			})
 		}
+	}
+}
+
+// awaited returns what tells of a commit whether the end of its operation waited for it: a caller that has
+// the answer, along every machine on the way, was not done before it.
+func awaited(o lab.Observation) func(commit lab.Event) bool {
+	gaveUp := map[string]bool{} // paths of the sends that a limit ended
+	for _, s := range sends(o) {
+		if s.kind == lab.Timeout {
+			gaveUp[s.id.path] = true
+		}
+	}
+	done := map[string]time.Duration{}
+	for _, outcome := range o.Outcomes {
+		done[outcome.Operation] = outcome.DoneAt
+	}
+	return func(commit lab.Event) bool {
+		for gone := range gaveUp {
+			if commit.Send == gone || strings.HasPrefix(commit.Send, gone+"/") {
+				return false
+			}
+		}
+		// The loser of a hedge is cut off by no limit.
+		return commit.At <= done[commit.Operation]
 	}
 }
 

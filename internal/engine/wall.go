@@ -192,15 +192,16 @@ func disagreement(plan, obs lab.Observation) string {
 	return ""
 }
 
-// endsWithCommit reports whether an operation ends in the instant of one of its commits: which of the two
-// comes first in real time is free, and with it the effects when the caller was done.
+// endsWithCommit reports whether an operation ends in the instant of one of its commits that it did not wait
+// for: which of the two comes first in real time is free, and with it the effects when the caller was done.
 func endsWithCommit(o lab.Observation) bool {
 	done := map[string]time.Duration{}
 	for _, outcome := range o.Outcomes {
 		done[outcome.Operation] = outcome.DoneAt
 	}
+	waitedFor := awaited(o)
 	return slices.ContainsFunc(o.Events, func(e lab.Event) bool {
-		return e.Kind == lab.Commit && max(e.At-done[e.Operation], done[e.Operation]-e.At) < tie
+		return e.Kind == lab.Commit && !waitedFor(e) && max(e.At-done[e.Operation], done[e.Operation]-e.At) < tie
 	})
 }
 
