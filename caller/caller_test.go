@@ -40,6 +40,7 @@ func TestBeliefs(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		config Config
+		habits Habits
 		script func(*exchange)
 		dark   string
 		belief lab.Belief
@@ -72,6 +73,8 @@ func TestBeliefs(t *testing.T) {
 		{name: "401", script: reply(401, ""), belief: lab.Failed, reason: "401", status: 401},
 		{name: "403", script: reply(403, ""), belief: lab.Failed, reason: "403", status: 403},
 		{name: "404", script: reply(404, ""), belief: lab.Failed, reason: "404", status: 404},
+		{name: "404, accepted", habits: Habits{Accept: []int{404}}, script: reply(404, ""), belief: lab.OK, reason: "404 accepted", status: 404},
+		{name: "400, where another is accepted", habits: Habits{Accept: []int{404}}, script: reply(400, ""), belief: lab.Failed, reason: "400", status: 400},
 		{name: "422: a conflict", script: reply(422, problem(lab.ProblemConflict)), belief: lab.Failed, reason: "422", status: 422},
 		{name: "429", script: reply(429, "", "Retry-After: 1"), belief: lab.Failed, reason: "429", status: 429},
 		{name: "500", script: reply(500, problem(lab.ProblemStore)), belief: lab.Failed, reason: "500", status: 500},
@@ -127,7 +130,7 @@ func TestBeliefs(t *testing.T) {
 				if tt.config.Timeouts == (Timeouts{}) {
 					tt.config.Timeouts = timeouts
 				}
-				out := b.place(tt.config, Habits{})
+				out := b.place(tt.config, tt.habits)
 				out.DoneAt = 0
 				diff(t, "outcome", lab.Outcome{
 					Operation: "op-1", Belief: tt.belief, Reason: tt.reason, Status: tt.status, Order: tt.order,

@@ -86,6 +86,7 @@ func (p *page) cells(b *block) []field {
 	}
 	fields = append(fields, orders)
 	fields = append(fields, p.ledgers(b.results)...)
+	fields = append(fields, p.state(b.results)...)
 	fields = append(fields, atEnd, ampl)
 	fields = append(fields, p.overTime(b.results)...)
 	if b.info.Currency != "" {
@@ -95,6 +96,32 @@ func (p *page) cells(b *block) []field {
 		fields = append(fields, answers)
 	}
 	return append(fields, belief, verdict)
+}
+
+// state sets the column of the row that requests share. It has the row's name where that is the same in all.
+func (p *page) state(results []*lab.Result) []field {
+	var rows []string
+	for _, r := range results {
+		if r.State != nil && !slices.Contains(rows, r.State.Row) {
+			rows = append(rows, r.State.Row)
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	head := "STATE"
+	if len(rows) == 1 {
+		head = strings.ToUpper(p.text(rows[0]))
+	}
+	f := field{column: column{head: head, right: true}}
+	for _, r := range results {
+		if r.State == nil || r.Uncounted {
+			f.add("-")
+		} else {
+			f.add(p.text(r.State.String()))
+		}
+	}
+	return []field{f}
 }
 
 // overTime sets the columns of what the counts over time come to: the busiest window, or the
@@ -266,6 +293,9 @@ func facts(c lab.Counts) string {
 	var b strings.Builder
 	if c.Duplicates > 0 {
 		b.WriteString(", " + strconv.Itoa(c.Duplicates) + " too many")
+	}
+	if c.LostUpdates > 0 {
+		b.WriteString(", " + strconv.Itoa(c.LostUpdates) + " written over")
 	}
 	switch {
 	case c.Duplicates > 0: // the columns say it

@@ -13,6 +13,7 @@ import (
 	"retrylab/caller/preset"
 	"retrylab/internal/expression"
 	"retrylab/slowserver/capacity"
+	"retrylab/slowserver/change"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
 	"retrylab/slowserver/ledger"
@@ -166,6 +167,7 @@ func (c *checker) defaults(p *Setup) {
 	for i := range p.Server.Ledgers {
 		p.Server.Ledgers[i].Default()
 	}
+	p.Server.Change.Default()
 	if s := c.root.get("server"); p.Server.Replicas == 0 && (s == nil || s.get("replicas") == nil) {
 		p.Server.Replicas = 1
 	}
@@ -216,6 +218,11 @@ func (c *checker) caller(x *Caller) {
 	for i, n := range x.Leak {
 		if operations := c.trial.Setup.Operations; n < 1 || n > operations {
 			c.fail(fmt.Sprintf("caller.leak[%d]", i), fmt.Sprintf("there is no operation %d", n), fmt.Sprintf("they are counted from 1, and operations is %d", operations))
+		}
+	}
+	for i, status := range x.Accept {
+		if status < 300 || status > 599 {
+			c.fail(fmt.Sprintf("caller.accept[%d]", i), fmt.Sprintf("%d cannot be accepted", status), "a status from 300 to 599; those below are success anyhow")
 		}
 	}
 	if len(x.Leak) > 0 && x.Pool == 0 {
@@ -288,6 +295,7 @@ func (c *checker) server(x *Server) {
 	c.word("server.on-unknown-commit", x.OnUnknownCommit)
 	c.number("server.transaction-retries", x.TransactionRetries)
 	c.rows(x)
+	c.change(x)
 	c.guard("server.guard", x.Guard)
 	if x.Processes && (Setup{Server: *x}).NeedsKeys() {
 		c.failKey("server.processes", "processes of their own do not share a store of keys beside the database", "leave it out: replicas in one process share it")
@@ -372,6 +380,8 @@ func (c *checker) readOnly(x *Server) {
 		c.failKey("server.rows", "a read changes no rows", hint)
 	case len(x.Ledgers) > 0:
 		c.failKey("server.ledgers", "a read makes no entries", hint)
+	case x.Change.Do != "":
+		c.failKey("server.change", "a read changes no row", hint)
 	case x.OrderOutsideTransaction:
 		c.failKey("server.order-outside-transaction", "a read writes no order", hint)
 	}
@@ -404,6 +414,26 @@ func (c *checker) rows(x *Server) {
 		if x.RowsOrder == "alternate" {
 			c.failKey("server.rows-order", "server.rows-order "+why, hint)
 		}
+	}
+}
+
+// change checks what each request does with a row that all share.
+func (c *checker) change(x *Server) {
+	const path = "server.change"
+	p := x.Change.Check()
+	switch at := path + "."; {
+	case p != nil && p.Field == "":
+		c.fail(path, path+": "+p.What, p.Hint)
+	case p != nil && find(c.root, at+p.Field) == find(c.root, path):
+		c.fail(path, path+": "+p.What, p.Hint) // it is missing
+	case p != nil && p.Field == "do":
+		c.fail(at+p.Field, path+"."+p.What, suggest(x.Change.Do, change.Verbs))
+	case p != nil:
+		c.fail(at+p.Field, path+": "+p.What, p.Hint)
+	case x.Change.Do != "" && x.OrderOutsideTransaction:
+		c.failKey("server.order-outside-transaction", "the order is written where the row has changed, which is known in the transaction alone", "leave it out, or server.change")
+	case x.Change.Do != "" && slices.Contains(x.Rows, x.Change.Row):
+		c.fail(at+"row", fmt.Sprintf("%s is one of server.rows as well", quote(x.Change.Row)), "give it a name of its own")
 	}
 }
 
@@ -633,6 +663,18 @@ func (c *checker) expect(machines []string) {
 			if !slices.Contains(machines, machine) {
 				c.failKey(path+counts.key+"."+machine, fmt.Sprintf("there is no machine %s", quote(machine)), suggest(machine, machines))
 			}
+		}
+	}
+	for _, of := range []struct {
+		key   string
+		asked bool
+		told  bool
+	}{
+		{"state", e.State != "", c.trial.Setup.Server.Change.Do != ""},
+		{"lost-updates", e.LostUpdates != nil, c.trial.Setup.Server.Change.By != 0},
+	} {
+		if of.asked && !of.told {
+			c.failKey(path+of.key, "requests do not change a shared row so that it could be told", "server.change says which row they change, and how")
 		}
 	}
 	var ledgers []string

@@ -231,15 +231,15 @@ func (s *Scenario) Base() (Trial, error) {
 	return s.resolve(-1, Variant{Name: "base", ID: "base"}, nil, 1)
 }
 
-// change is one --set: a path, its value and where it was asked for.
-type change struct {
+// setting is one --set: a path, its value and where it was asked for.
+type setting struct {
 	path  string
 	value *node
 	at    position
 }
 
-func parseSets(sets []string) ([]change, error) {
-	var out []change
+func parseSets(sets []string) ([]setting, error) {
+	var out []setting
 	for _, text := range sets {
 		at := position{file: "--set " + short(text)}
 		path, value, ok := strings.Cut(text, "=")
@@ -258,7 +258,7 @@ func parseSets(sets []string) ([]change, error) {
 			}
 			n = parsed.relocate(at)
 		}
-		out = append(out, change{path: strings.TrimSpace(path), value: n, at: at})
+		out = append(out, setting{path: strings.TrimSpace(path), value: n, at: at})
 	}
 	return out, nil
 }
@@ -302,7 +302,7 @@ func (n *node) flow() string {
 
 // resolve makes the trial of one variant: the file's values, the variant's on top of them, those
 // of the command line on top of both, decoded strictly and checked.
-func (s *Scenario) resolve(i int, v Variant, changes []change, seed int64) (Trial, error) {
+func (s *Scenario) resolve(i int, v Variant, changes []setting, seed int64) (Trial, error) {
 	root := s.tree.pick(slices.Concat(keysOf(reflect.TypeFor[Setup]()), []string{"expect", "invariant"}))
 	checks := s.tree // where expect and invariant stand
 	prefix := ""

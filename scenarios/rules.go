@@ -9,6 +9,7 @@ import (
 	"retrylab/caller/preset"
 	"retrylab/internal/lab"
 	"retrylab/slowserver/capacity"
+	"retrylab/slowserver/change"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
 	"retrylab/slowserver/ledger"
@@ -75,6 +76,10 @@ var Rules = []Rule{
 	{Path: "server.queue", Low: 0, High: maxOperations},
 	{Path: "server.shed", Words: capacity.Sheds},
 	{Path: "server.deadline", Words: []string{"ignore", "honour"}},
+	{Path: "server.change.do", Words: change.Verbs},
+	{Path: "server.change.by", Low: -change.MostBy, High: change.MostBy},
+	{Path: "server.change.otherwise", Words: change.Otherwises},
+	{Path: "server.change.version", Words: change.Versions},
 	{Path: "server.rows-order", Words: []string{"fixed", "alternate"}},
 	{Path: "server.transaction-retries", Low: 0, High: 10},
 	{Path: "server.on-unknown-commit", Words: []string{"fail", "retry", "ask", "commit-again"}},

@@ -9,6 +9,7 @@ import (
 
 	"retrylab/caller/policy"
 	"retrylab/slowserver/capacity"
+	"retrylab/slowserver/change"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
 	"retrylab/slowserver/ledger"
@@ -82,6 +83,7 @@ type Caller struct {
 	Leak       []int             `yaml:"leak" doc:"the operations, counted from 1, whose answer is never closed: its connection stays taken"`
 	Redirects  string            `yaml:"redirects" doc:"none (the default) or follow: a 301, 302 or 303 makes a GET without a body of the request, a 307 or 308 keeps it"`
 	Ask        *Ask              `yaml:"ask" doc:"asks what became of an order whose outcome it does not know; it does not when absent"`
+	Accept     []int             `yaml:"accept" doc:"statuses that it takes for success beside those below 300, as a DELETE may a 404; its layers do not"`
 	Deadline   string            `yaml:"deadline" doc:"its limits on a request (total, attempt, those of its layers): local (the default: nobody else knows of them) or header (what is left of them goes along)"`
 
 	Threads     int           `yaml:"threads" doc:"operations that it has under way at once; no limit when absent"`
@@ -108,12 +110,13 @@ type Server struct {
 
 	Ledgers []ledger.Settings `yaml:"ledgers" doc:"what each order brings about beside itself, in ledgers of its own: messages, events, charges; counted by SQL like the orders"`
 
-	Rows                    []string      `yaml:"rows" doc:"rows that orders share, such as an article's stock: each order's transaction changes them, in this order"`
-	RowTime                 time.Duration `yaml:"row-time" doc:"work between the change of one row and that of the next"`
-	RowsOrder               string        `yaml:"rows-order" doc:"fixed (the default), or alternate: every second arrival changes the rows the other way round"`
-	OrderOutsideTransaction bool          `yaml:"order-outside-transaction" doc:"writes the order in a statement of its own when the work is done, as code does that calls the pool where it should call the transaction"`
-	TransactionRetries      int           `yaml:"transaction-retries" doc:"how often a transaction is done again, from its beginning, that the database has refused with a serialization failure or a deadlock; 0 to 10"`
-	OnUnknownCommit         string        `yaml:"on-unknown-commit" doc:"when the reply to a COMMIT is lost: fail (a 500, the default), retry (the whole transaction once more), ask (the database what became of it) or commit-again (the COMMIT alone, on a new connection, where it commits nothing)"`
+	Change                  change.Settings `yaml:"change" doc:"a row that all requests share and that each changes, such as a stock, a status or a document; an order is written, and counted as the effect, where it has changed the row, and for each that was read, then written"`
+	Rows                    []string        `yaml:"rows" doc:"rows that orders share, such as an article's stock: each order's transaction changes them, in this order"`
+	RowTime                 time.Duration   `yaml:"row-time" doc:"work between the change of one row and that of the next"`
+	RowsOrder               string          `yaml:"rows-order" doc:"fixed (the default), or alternate: every second arrival changes the rows the other way round"`
+	OrderOutsideTransaction bool            `yaml:"order-outside-transaction" doc:"writes the order in a statement of its own when the work is done, as code does that calls the pool where it should call the transaction"`
+	TransactionRetries      int             `yaml:"transaction-retries" doc:"how often a transaction is done again, from its beginning, that the database has refused with a serialization failure or a deadlock; 0 to 10"`
+	OnUnknownCommit         string          `yaml:"on-unknown-commit" doc:"when the reply to a COMMIT is lost: fail (a 500, the default), retry (the whole transaction once more), ask (the database what became of it) or commit-again (the COMMIT alone, on a new connection, where it commits nothing)"`
 }
 
 // Expect is what a configuration must come to. A field that is absent is not checked.
@@ -147,6 +150,8 @@ type Expect struct {
 	ArrivalsAt            map[string]int  `yaml:"arrivals-at" doc:"arrivals at each machine"`
 	Answers               map[string]int  `yaml:"answers" doc:"answers of the order service by status"`
 	Ledgers               map[string]int  `yaml:"ledgers" doc:"entries of each ledger when everything has settled"`
+	LostUpdates           *int            `yaml:"lost-updates" doc:"effects that the number in the row which requests share does not show: somebody has written over them"`
+	State                 string          `yaml:"state" doc:"value of the row that requests share, or absent"`
 	TurnedAway            *int            `yaml:"turned-away" doc:"operations that found no thread of the caller free and no place in its queue"`
 	ThreadsUsed           *int            `yaml:"threads-used" doc:"most operations that the caller had under way at one instant; on the virtual clock only"`
 	BudgetSpent           *int            `yaml:"budget-spent" doc:"times that a try was not followed by another because a retry budget was spent"`

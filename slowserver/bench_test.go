@@ -76,6 +76,7 @@ type bench struct {
 	events  []lab.Event
 
 	jobs     atomic.Int64
+	state    string       // of the row that requests share, with its version; empty where there is none
 	effects  []lab.Effect // when everything has settled
 	entries  []lab.Entry
 	panicked error // the first panic that was caught
@@ -146,12 +147,16 @@ func (b *bench) run(c slowserver.Config, f func(b *bench)) {
 		})
 	}
 	b.service = must(slowserver.New(life, c))
+	check(b.service.Prepare(life))
 	for n := range b.servers {
 		b.start(life, n+1)
 	}
 	f(b)
 	b.settle()
 	b.effects, b.entries = must(b.store.Effects(life)), must(b.store.Entries(life))
+	if row, found, err := b.store.Row(life, c.Change.Row); found || err != nil {
+		b.state = fmt.Sprintf("%s, %d", must(row, err).Value, row.Version)
+	}
 	stop()
 	b.mu.Lock()
 	for _, s := range b.servers {

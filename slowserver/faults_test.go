@@ -497,11 +497,11 @@ func (f *faultyTx) Placed(ctx context.Context, key string) (int64, bool, error) 
 	return f.Tx.Placed(ctx, key)
 }
 
-func (f *faultyTx) Touch(ctx context.Context, row string) error {
-	if err := f.fail("touch " + row); err != nil {
-		return err
+func (f *faultyTx) Write(ctx context.Context, w store.Write) (bool, error) {
+	if err := f.fail("write " + w.Row); err != nil {
+		return false, err
 	}
-	return f.Tx.Touch(ctx, row)
+	return f.Tx.Write(ctx, w)
 }
 
 func (f *faultyTx) Read(ctx context.Context, key string) (store.Record, bool, error) {

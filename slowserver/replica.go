@@ -293,8 +293,14 @@ func (t *session) Expire(ctx context.Context, key string, e store.Expiry) (delet
 	return deleted, err
 }
 
-func (t *session) Touch(ctx context.Context, row string) error {
-	return t.use(func() error { return t.Tx.Touch(ctx, row) })
+func (t *session) Row(ctx context.Context, name string) (r store.Row, found bool, err error) {
+	err = t.use(func() (err error) { r, found, err = t.Tx.Row(ctx, name); return err })
+	return r, found, err
+}
+
+func (t *session) Write(ctx context.Context, w store.Write) (changed bool, err error) {
+	err = t.use(func() (err error) { changed, err = t.Tx.Write(ctx, w); return err })
+	return changed, err
 }
 
 func (t *session) Enter(ctx context.Context, e store.Entry) (entered bool, err error) {

@@ -26,6 +26,7 @@ import (
 	"retrylab/internal/lab"
 	"retrylab/internal/vtime"
 	"retrylab/slowserver/capacity"
+	"retrylab/slowserver/change"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
 	"retrylab/slowserver/ledger"
@@ -64,6 +65,8 @@ type Config struct {
 	Rows          []string
 	RowTime       time.Duration
 	AlternateRows bool
+	// Change is what a request does with a row that all share. An order is written where it has changed it.
+	Change change.Settings
 	// OrderOutside writes the order in a statement of its own, as code does that calls the pool
 	// where it should call the transaction. It cannot be where the guard holds a transaction
 	// during the work: the two would wait for each other.
@@ -218,6 +221,9 @@ type handling struct {
 	until  time.Duration   // scenario time at which the client's deadline is over; 0 for none
 	struck []bool          // per fault: it has been played on this request
 
+	row     store.Row     // the shared row as it was read before the work
+	state   string        // what the order's transaction has made of it
+	same    bool          // it has changed nothing, and there is no order
 	worked  bool          // the work is done, and no transaction that fails takes it back
 	number  int64         // of the order, where it was written outside the transaction
 	entered []store.Entry // in the order's transaction

@@ -144,6 +144,9 @@ func (h *handling) prepare() (answer guard.Answer, admitted bool, err error) {
 	if err := h.enterBefore(); err != nil {
 		return guard.Answer{}, false, err
 	}
+	if err := h.readRow(); err != nil {
+		return guard.Answer{}, false, err
+	}
 	if err := h.doWork(); err != nil {
 		return guard.Answer{}, false, err
 	}
@@ -258,20 +261,28 @@ func (h *handling) commit() (answer guard.Answer, committed bool, err error) {
 	if err := h.touch(ctx, tx); err != nil {
 		return guard.Answer{}, false, err
 	}
+	changed, no, why, err := h.change(ctx, tx)
+	switch {
+	case err != nil:
+		return guard.Answer{}, false, err
+	case no != nil:
+		return *no, false, errors.Join(h.rollBack(why), h.failed(*no))
+	}
+	h.same = !changed
 	number := h.number
-	if number == 0 {
+	if number == 0 && changed {
 		if number, err = h.write(tx); err != nil {
 			return guard.Answer{}, false, err
 		}
 	}
-	if err := h.enterWith(tx, number); err != nil {
+	if changed {
+		if err := h.enterWith(tx, number); err != nil {
+			return guard.Answer{}, false, err
+		}
+	}
+	if answer, err = h.told(number); err != nil {
 		return guard.Answer{}, false, err
 	}
-	body, err := json.Marshal(lab.OrderReply{Order: number, Status: "created"})
-	if err != nil {
-		return guard.Answer{}, false, err
-	}
-	answer = guard.Answer{Status: http.StatusCreated, Body: append(body, '\n')}
 	if h.pass.Finish != nil {
 		refusal, err := h.pass.Finish(ctx, tx, answer)
 		if err != nil {
@@ -294,13 +305,31 @@ func (h *handling) commit() (answer guard.Answer, committed bool, err error) {
 		h.lost(err, number)
 		return answer, false, err
 	}
-	if h.number == 0 {
-		h.record(lab.Event{Kind: lab.Commit, Key: h.key, Order: number})
-	}
-	h.enteredWith()
+	h.committed(number, "")
 	h.durable = true
 	h.work = h.life.ctx // what is done cannot be given up any more
 	return answer, true, nil
+}
+
+// told is the answer to a request that is done. Without a number it has changed nothing.
+func (h *handling) told(number int64) (guard.Answer, error) {
+	status, reply := http.StatusCreated, lab.OrderReply{Order: number, Status: "created"}
+	if h.service.config.Change.Do != "" {
+		status, reply.Status = http.StatusOK, h.state
+	}
+	body, err := json.Marshal(reply)
+	return guard.Answer{Status: status, Body: append(body, '\n')}, err
+}
+
+// committed records what the order's transaction has made durable.
+func (h *handling) committed(number int64, detail string) {
+	if h.state != "" {
+		h.record(lab.Event{Kind: lab.Changed, Detail: h.state})
+	}
+	if h.number == 0 && !h.same {
+		h.record(lab.Event{Kind: lab.Commit, Key: h.key, Order: number, Detail: detail})
+	}
+	h.enteredWith()
 }
 
 // commitAgain repeats the COMMIT on a new connection, as code does that takes it for safe to repeat.
@@ -330,7 +359,7 @@ func (h *handling) touch(ctx context.Context, tx store.Tx) error {
 				return err
 			}
 		}
-		if err := tx.Touch(ctx, row); err != nil {
+		if _, err := tx.Write(ctx, store.Write{Row: row, Do: store.Add, By: 1}); err != nil {
 			return err
 		}
 	}
@@ -345,10 +374,7 @@ func (h *handling) lost(err error, number int64) {
 	switch {
 	case !errors.Is(err, store.ErrUnknownOutcome):
 	case cut == store.CutAfter:
-		if h.number == 0 {
-			h.record(lab.Event{Kind: lab.Commit, Key: h.key, Order: number, Detail: "reply lost"})
-		}
-		h.enteredWith()
+		h.committed(number, "reply lost")
 	case cut == store.CutBefore:
 		h.record(lab.Event{Kind: lab.Rollback, Key: h.key, Detail: "connection lost"})
 	}
@@ -360,8 +386,13 @@ func (h *handling) confirm(answer guard.Answer) (guard.Answer, error) {
 	if err != nil {
 		return answer, err
 	}
-	if err := h.enterAfter(answer); err != nil || h.pass.Committed == nil {
-		return answer, err
+	if !h.same {
+		if err := h.enterAfter(answer); err != nil {
+			return answer, err
+		}
+	}
+	if h.pass.Committed == nil {
+		return answer, nil
 	}
 	return answer, h.pass.Committed(h.work, answer)
 }

@@ -65,13 +65,13 @@ func TestTransactionRetries(t *testing.T) {
 			journal: "arrival, work, rollback serialization, rollback serialization, rollback serialization, answer 500",
 		},
 		{
-			name: "a deadlock", store: func() *faulty { return refusing("touch stock", store.ErrDeadlock, 1) }, change: rows, retries: 1,
+			name: "a deadlock", store: func() *faulty { return refusing("write stock", store.ErrDeadlock, 1) }, change: rows, retries: 1,
 			want: "201, order 1", at: time.Second,
 			journal: "arrival, work, rollback deadlock, commit, answer 201",
 		},
 		{
-			name: "a deadlock, not retried", store: func() *faulty { return refusing("touch stock", store.ErrDeadlock, 1) }, change: rows,
-			want: "500, store", title: "deadlock: touch stock: ", at: time.Second,
+			name: "a deadlock, not retried", store: func() *faulty { return refusing("write stock", store.ErrDeadlock, 1) }, change: rows,
+			want: "500, store", title: "deadlock: write stock: ", at: time.Second,
 			journal: "arrival, work, rollback deadlock, answer 500",
 		},
 		{
@@ -670,7 +670,7 @@ func TestRows(t *testing.T) {
 			play(t, slowserver.Config{Processing: time.Second, Store: s, Rows: []string{"stock", "ledger", "points"}, RowTime: 2 * time.Second, AlternateRows: alternate}, func(b *bench) {
 				s.Store = b.store
 				s.fail = func(step string) error {
-					if row, ok := strings.CutPrefix(step, "touch "); ok {
+					if row, ok := strings.CutPrefix(step, "write "); ok {
 						mu.Lock()
 						defer mu.Unlock()
 						touched = append(touched, fmt.Sprint(row, " at ", b.clock.Now().Round(time.Millisecond)))

@@ -37,6 +37,7 @@ type pairs struct {
 //   - the limit of a send against the end of the server's handling of it;
 //   - each try of a hedge against the first success, which it would come too late for;
 //   - the look at a key, or its claim, against the first commit under that key;
+//   - the look at a row that requests share against each change of it by another;
 //   - a commit against the end of its operation, which E' depends on, where that end did not wait
 //     for the answer;
 //   - a question of the caller, or the look of a reconciliation, against the first commit of the
@@ -57,6 +58,7 @@ func deciding(t scenarios.Trial, plan lab.Observation) pairs {
 		p.hedges(h.Name, t.HopLayers[i])
 	}
 	p.keys()
+	p.reads()
 	p.ends()
 	p.questions()
 	if slices.ContainsFunc(t.Setup.Server.Faults, func(f fault.Settings) bool { return len(f.Arrivals) > 0 }) {
@@ -247,6 +249,29 @@ func (p *pairs) keys() {
 					return 0, 0, false
 				}
 				return looks[i], commit, true
+			})
+		}
+	}
+}
+
+// reads pairs each look at the row that requests share with each change of it by another.
+func (p *pairs) reads() {
+	find := func(o lab.Observation, kind lab.Kind, send string) (time.Duration, bool) {
+		i := slices.IndexFunc(o.Events, func(e lab.Event) bool { return e.Kind == kind && e.Send == send })
+		if i < 0 {
+			return 0, false
+		}
+		return o.Events[i].At, true
+	}
+	for _, read := range p.plan.Events {
+		for _, changed := range p.plan.Events {
+			if read.Kind != lab.Read || changed.Kind != lab.Changed || read.Send == changed.Send {
+				continue
+			}
+			p.add(fmt.Sprintf("what %s read and what %s changed", read.Send, changed.Send), func(o lab.Observation) (time.Duration, time.Duration, bool) {
+				a, okA := find(o, lab.Read, read.Send)
+				b, okB := find(o, lab.Changed, changed.Send)
+				return a, b, okA && okB
 			})
 		}
 	}

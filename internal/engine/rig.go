@@ -58,7 +58,7 @@ func ServiceConfig(setup scenarios.Setup) slowserver.Config {
 		ReadOnly: server.ReadOnly, CancelWhenGone: server.OnClientGone == "cancel", HonourDeadline: server.Deadline == "honour",
 		OwnKeys: setup.Caller.Key == "server",
 		Rows:    server.Rows, RowTime: server.RowTime, AlternateRows: server.RowsOrder == "alternate",
-		Ledgers:            server.Ledgers,
+		Ledgers: server.Ledgers, Change: server.Change,
 		OrderOutside:       server.OrderOutsideTransaction,
 		TransactionRetries: server.TransactionRetries, OnUnknownCommit: server.OnUnknownCommit,
 	}
@@ -81,6 +81,9 @@ func (r *rig) build(*lab.Observation) (err error) {
 	config.Job = r.job
 	if r.service, err = slowserver.New(r.life, config); err != nil {
 		return err
+	}
+	if err := r.service.Prepare(r.life); err != nil {
+		return ground(err)
 	}
 	targets := setup.Server.ReplicaNames()
 	if r.network, err = newFaultyNetwork(r.world.network, r.world.clock, r.service, setup.Server.Faults, targets, r.group.Go); err != nil {
@@ -118,7 +121,7 @@ func (r *rig) build(*lab.Observation) (err error) {
 	sender.Follow = from.Redirects == "follow"
 	r.caller = caller.New(sender, caller.Habits{
 		Method: from.Method, Body: from.Body, Key: from.Key, Content: from.Content,
-		Leaks:  from.Leak,
+		Leaks: from.Leak, Accept: from.Accept,
 		Amount: int64(setup.Amount), Concurrency: setup.Concurrency, Stagger: setup.Stagger, Ask: (*caller.Ask)(from.Ask),
 		CancelAfter: from.CancelAfter, Threads: from.Threads, Queue: from.Queue,
 	})
@@ -366,6 +369,9 @@ func (r *rig) read(obs *lab.Observation) (err error) {
 	if obs.Entries, err = r.store.Entries(r.life); err != nil {
 		return ground(err)
 	}
+	if obs.State, err = readState(r.life, r.store, r.trial.Setup.Server.Change.Row); err != nil {
+		return ground(err)
+	}
 	if s, ok := r.store.(store.Fallible); ok && s.Lost() != nil {
 		return ground(s.Lost())
 	}
@@ -388,6 +394,18 @@ func (r *rig) read(obs *lab.Observation) (err error) {
 		obs.Keys = keys.Info() // what it knows now: a replica may have taken over
 	}
 	return nil
+}
+
+// readState reads the row that requests share, nil where there is none of that name.
+func readState(ctx context.Context, s store.Store, name string) (*lab.State, error) {
+	if name == "" {
+		return nil, nil
+	}
+	row, found, err := s.Row(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return &lab.State{Row: name, Value: row.Value, Version: row.Version, Absent: !found}, nil
 }
 
 // close takes the machines down and returns the panic of one of them, if there was one.

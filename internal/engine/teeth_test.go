@@ -16,6 +16,7 @@ import (
 	"retrylab/internal/lab"
 	"retrylab/scenarios"
 	"retrylab/slowserver/capacity"
+	"retrylab/slowserver/change"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
 	"retrylab/slowserver/ledger"
@@ -111,6 +112,26 @@ func sabotages(t scenarios.Trial) []sabotage {
 	if forgetful := t.Setup.Server.Guard; forgetful.CleanUp != (guard.CleanUp{}) || forgetful.Expiry != "" {
 		forgetful.TTL, forgetful.OpenTTL, forgetful.Expiry, forgetful.CleanUp = 0, 0, "", guard.CleanUp{}
 		add("without the guard's time to live", true, func(c *scenarios.Trial) { c.Setup.Server.Guard = forgetful })
+	}
+	if c := t.Setup.Server.Change; c.Do != "" {
+		for _, s := range []struct {
+			name  string
+			given bool
+			set   func(*change.Settings)
+		}{
+			{"without the state of the row", c.From != "", func(c *change.Settings) { c.From, c.Otherwise = "", "" }},
+			{"with another way out", c.Otherwise == change.Conflict, func(c *change.Settings) { c.Otherwise = change.Done }},
+			{"without the version", c.Version == change.Refuse || c.Version == change.ReadAgain, func(c *change.Settings) { c.Version = change.Ignore }},
+			{"with a look and a write", c.Do == change.Add, func(c *change.Settings) { c.Do, c.Version = change.ReadThenWrite, change.Ignore }},
+			{"without the change", true, func(c *change.Settings) { *c = change.Settings{} }},
+		} {
+			if s.given {
+				add(s.name, true, func(c *scenarios.Trial) { s.set(&c.Setup.Server.Change) })
+			}
+		}
+	}
+	if t.Setup.Caller.Accept != nil {
+		add("without what is accepted", true, func(c *scenarios.Trial) { c.Setup.Caller.Accept = nil })
 	}
 	if t.Setup.Server.TransactionRetries > 0 {
 		add("without transaction-retries", true, func(c *scenarios.Trial) { c.Setup.Server.TransactionRetries = 0 })

@@ -238,6 +238,9 @@ func tally(o lab.Observation) map[string]int {
 		out["sends of "+n.Name] = n.Sends
 		out["arrivals at "+n.Name] = n.Arrivals
 	}
+	if s := o.State; s != nil {
+		out[s.Row+" that is "+s.String()]++
+	}
 	for _, outcome := range o.Outcomes {
 		out[whenCallerDone] += outcome.Effects
 	}

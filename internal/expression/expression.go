@@ -37,6 +37,7 @@ type Values struct {
 	FalseFailures         int     `expr:"false_failures"`
 	Late                  int     `expr:"late"`
 	LedgerDuplicates      int     `expr:"ledger_duplicates"`
+	LostUpdates           int     `expr:"lost_updates"`
 	Amplification         float64 `expr:"amplification"`
 	OK                    int     `expr:"ok"`
 	Failed                int     `expr:"failed"`

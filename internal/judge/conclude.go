@@ -115,7 +115,7 @@ func intents(c lab.Counts) string {
 // harm orders counts by how bad they are for the one whose intents they are: what was done twice
 // before what was lost, and that before what was believed wrongly.
 func harm(c lab.Counts) int {
-	return 10_000*(c.Duplicates+c.LedgerDuplicates) + 100*c.Lost + c.FalseFailures
+	return 10_000*(c.Duplicates+c.LedgerDuplicates+c.LostUpdates) + 100*c.Lost + c.FalseFailures
 }
 
 func damage(r *lab.Result, currency string) string {
@@ -128,6 +128,8 @@ func damage(r *lab.Result, currency string) string {
 	case c.LedgerDuplicates > 0:
 		l := worst(r)
 		return fmt.Sprintf("%d %s for %s", l.Entries, l.Name, plural(c.Wanted, "intent"))
+	case c.LostUpdates > 0:
+		return fmt.Sprintf("%s, and the %s is %s", plural(c.Effects, "order"), r.State.Row, r.State)
 	case c.Lost > 0:
 		return fmt.Sprintf("%s believed done without an order", plural(c.Lost, "intent"))
 	}
@@ -147,6 +149,9 @@ func right(cure, incident *lab.Result, currency string) string {
 		if i := slices.IndexFunc(cure.Ledgers, func(l lab.Ledger) bool { return l.Name == name }); i >= 0 {
 			return strconv.Itoa(cure.Ledgers[i].Entries)
 		}
+	}
+	if incident.Counts.LostUpdates > 0 && cure.State != nil {
+		return fmt.Sprintf("%s and %s", plural(c.Effects, "order"), cure.State)
 	}
 	if currency != "" {
 		return amount(currency, c.Amount)

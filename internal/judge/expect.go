@@ -101,6 +101,18 @@ var expectations = []expectation{
 		},
 		evidence: []lab.Kind{lab.Arrival},
 	},
+	number("lost-updates", func(e *scenarios.Expect) *int { return e.LostUpdates }, func(v view) int { return v.result.Counts.LostUpdates }, lab.Read, lab.Changed),
+	{
+		name: "state",
+		compare: func(e *scenarios.Expect, v view) (string, string, bool, bool) {
+			got := "no row"
+			if s := v.obs.State; s != nil {
+				got = s.String()
+			}
+			return e.State, got, e.State == got, e.State != ""
+		},
+		evidence: []lab.Kind{lab.Read, lab.Changed},
+	},
 	moment("caller-done", func(e *scenarios.Expect) *time.Duration { return e.CallerDone }, view.callerDone, lab.Done),
 	moment("longest-hold", func(e *scenarios.Expect) *time.Duration { return e.LongestHold }, func(v view) time.Duration { return longestHold(v.obs) }, lab.Start, lab.Done),
 	{

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,6 +31,7 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 	for _, l := range r.Ledgers {
 		r.Counts.LedgerDuplicates += l.Duplicates
 	}
+	r.Counts.LostUpdates = lostUpdates(t, obs)
 	if obs.Keys.Engine != "" {
 		r.Keys = &obs.Keys
 	}
@@ -48,7 +50,7 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 	if r.CallerDoneMs > 0 {
 		r.GoodputPerS = math.Round(float64(r.Beliefs.OK)/float64(r.CallerDoneMs)*1e5) / 100
 	}
-	r.Series = obs.Series
+	r.Series, r.State = obs.Series, obs.State
 	if obs.Broken != "" {
 		r.Why = obs.Broken
 		return r
@@ -155,6 +157,20 @@ func ledgers(t scenarios.Trial, obs lab.Observation) (out []lab.Ledger) {
 	return out
 }
 
+// lostUpdates is how many of the effects the number in the row that requests share does not show.
+func lostUpdates(t scenarios.Trial, obs lab.Observation) int {
+	c := t.Setup.Server.Change
+	if obs.State == nil || c.By == 0 {
+		return 0
+	}
+	start, errStart := strconv.Atoi(c.Start)
+	value, errValue := strconv.Atoi(obs.State.Value)
+	if errStart != nil || errValue != nil {
+		return 0
+	}
+	return len(obs.Effects) - (value-start)/c.By
+}
+
 // longestHold is the longest time from the start of an operation to its end.
 func longestHold(obs lab.Observation) (longest time.Duration) {
 	started := map[string]time.Duration{}
@@ -255,8 +271,8 @@ func (v view) values() expression.Values {
 		Operations: c.Operations, Wanted: c.Wanted, Sends: c.Sends, Arrivals: c.Arrivals, Lookups: c.Lookups,
 		Effects: c.Effects, EffectsWhenCallerDone: c.EffectsWhenCallerDone,
 		Duplicates: c.Duplicates, Lost: c.Lost, FalseFailures: c.FalseFailures, Late: c.Late,
-		LedgerDuplicates: c.LedgerDuplicates,
-		Amplification:    v.result.Amplification, OK: b.OK, Failed: b.Failed, Unknown: b.Unknown,
+		LedgerDuplicates: c.LedgerDuplicates, LostUpdates: c.LostUpdates,
+		Amplification: v.result.Amplification, OK: b.OK, Failed: b.Failed, Unknown: b.Unknown,
 		CallerDoneMs: v.result.CallerDoneMs, LongestHoldMs: v.result.LongestHoldMs, GoodputPerS: v.result.GoodputPerS,
 		PeakStarts: v.series().PeakStarts, RecoveredAfterMs: v.recoveredAfterMs(), GoodputAfterPerS: v.recovery().GoodputPerS,
 		SettledMs: v.result.SettledMs,

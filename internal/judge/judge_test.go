@@ -11,6 +11,7 @@ import (
 
 	"retrylab/internal/lab"
 	"retrylab/scenarios"
+	"retrylab/slowserver/change"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/ledger"
 )
@@ -28,6 +29,7 @@ func seen() lab.Observation {
 			{At: 6 * time.Second, Kind: lab.Arrival, Operation: "op-1", Send: "op-1/a.2", Node: "order-2"},
 			{At: 6 * time.Second, Kind: lab.Work, Operation: "op-1", Send: "op-1/a.2", Node: "order-2"},
 			{At: 7 * time.Second, Kind: lab.Commit, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Order: 1},
+			{At: 7 * time.Second, Kind: lab.Changed, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Detail: "stock 9"},
 			{At: 7 * time.Second, Kind: lab.Entered, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Detail: "messages"},
 			{At: 7 * time.Second, Kind: lab.Answer, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Status: 201},
 			{At: 7 * time.Second, Kind: lab.Told, Operation: "op-1", Send: "op-1", Node: "caller", Status: 201, Order: 1},
@@ -51,6 +53,7 @@ func seen() lab.Observation {
 			WindowMs: 1000, PeakStarts: 2,
 			Recovery: &lab.Recovery{CauseEndsMs: 3000, Recovered: true, AfterMs: 4000, GoodputPerS: 0.5},
 		},
+		State:   &lab.State{Row: "stock", Value: "9", Version: 2},
 		Settled: 12 * time.Second, Overlap: 2, Threads: 1,
 	}
 }
@@ -60,6 +63,7 @@ func trial() scenarios.Trial {
 		Scenario: "s", Configuration: "A", ID: "a", Seed: 1, Places: map[string]scenarios.Place{"effects": {File: "s.yaml", Line: 7, Column: 3}},
 		Setup: scenarios.Setup{Operations: 1, Caller: scenarios.Caller{Name: "caller"}, Server: scenarios.Server{
 			Name: "order", Replicas: 2, Ledgers: []ledger.Settings{{Name: "messages", When: ledger.Outbox}, {Name: "mails"}},
+			Change: change.Settings{Do: change.ReadThenWrite, Row: "stock", Start: "10", By: -1},
 		}},
 	}
 }
@@ -67,7 +71,7 @@ func trial() scenarios.Trial {
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	r := Decide(trial(), seen())
-	want := lab.Counts{Operations: 1, Wanted: 1, Sends: 2, Arrivals: 2, Lookups: 1, Effects: 2, EffectsWhenCallerDone: 1, Duplicates: 1, Late: 1, Amount: 10000, LedgerDuplicates: 1}
+	want := lab.Counts{Operations: 1, Wanted: 1, Sends: 2, Arrivals: 2, Lookups: 1, Effects: 2, EffectsWhenCallerDone: 1, Duplicates: 1, Late: 1, Amount: 10000, LedgerDuplicates: 1, LostUpdates: 1}
 	if diff := cmp.Diff(want, r.Counts); diff != "" {
 		t.Error(diff)
 	}
@@ -192,7 +196,7 @@ func asked() *scenarios.Expect {
 		Duplicates: number(1), Lost: number(0), FalseFailures: number(0), Late: number(1), Amount: &money,
 		Belief: "ok", BeliefWhenCallerDone: "ok", Beliefs: &scenarios.Beliefs{OK: 1}, Reason: "201", Amplification: &ratio,
 		CallerDone: at(7 * time.Second), LongestHold: at(7 * time.Second), Goodput: &goodput, Settled: at(12 * time.Second),
-		PeakStarts: number(2), RecoveredAfter: at(4 * time.Second),
+		LostUpdates: number(1), State: "9", PeakStarts: number(2), RecoveredAfter: at(4 * time.Second),
 		Starts:  []time.Duration{0, 6 * time.Second},
 		Commits: []time.Duration{7 * time.Second, 12 * time.Second},
 		SendsBy: map[string]int{"caller": 2}, ArrivalsAt: map[string]int{"order-1": 1, "order-2": 1},

@@ -28,6 +28,8 @@ const (
 	LookUp     Kind = "check"       // a guard looked a key up: Detail is absent, processing, done or failed
 	Claim      Kind = "claim"       // a guard tried to claim a key: Detail is won, held, done or conflict
 	Work       Kind = "work"        // processing begins
+	Read       Kind = "read"        // a request read the row that all share: Detail is what it found
+	Changed    Kind = "changed"     // what a request has made of that row is durable: Detail
 	Commit     Kind = "commit"      // an effect became durable: Order is its number
 	Rollback   Kind = "rollback"    // a transaction was given up
 	Entered    Kind = "entry"       // a ledger beside the orders was given an entry: Detail is its name, and what it made of it
@@ -59,7 +61,7 @@ const PastDeadline = "past-deadline"
 // Kinds lists every kind in the order of a request's life.
 var Kinds = []Kind{
 	Start, Send, Reply, Told, Timeout, Failure, Retry, Question, Learnt, Stop,
-	Arrival, Queue, LookUp, Claim, Work, Commit, Rollback, Entered, Fault, CleanedUp, Crash, Restart, Answer, Answered, ClientGone,
+	Arrival, Queue, LookUp, Claim, Read, Work, Changed, Commit, Rollback, Entered, Fault, CleanedUp, Crash, Restart, Answer, Answered, ClientGone,
 	ClockJump, Done, Reconciled, Settled,
 }
 

@@ -43,6 +43,25 @@ type Entry struct {
 	CreatedMs int64         `json:"created_ms"`          // Created in whole milliseconds
 }
 
+// State is the row that all requests share, as the database gave it back.
+type State struct {
+	Row     string `json:"row"`
+	Value   string `json:"value,omitempty"`
+	Absent  bool   `json:"absent,omitempty"`  // there is no such row
+	Version int64  `json:"version,omitempty"` // 1 when it was made, and one more for each change
+}
+
+// String is the value, or absent.
+func (s State) String() string {
+	if s.Absent {
+		return Absent
+	}
+	return s.Value
+}
+
+// Absent is what stands for the value of a row that is not there.
+const Absent = "absent"
+
 // Outcome is how one operation ended for its caller.
 type Outcome struct {
 	Operation string
@@ -82,6 +101,7 @@ type Observation struct {
 	Events      []Event   // in order of time
 	Effects     []Effect  // read by SQL when everything had settled
 	Entries     []Entry   // of all ledgers beside the orders, read by SQL in the same moment
+	State       *State    // of the row that requests share, read by SQL in the same moment; nil where there is none
 	Outcomes    []Outcome // one per operation
 	Nodes       []Node    // caller, hops in order, replicas
 	Faults      []FaultCount

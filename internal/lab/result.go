@@ -46,6 +46,7 @@ type Counts struct {
 	FalseFailures         int   `json:"false_failures"`              // operations believed failed though an effect exists
 	Late                  int   `json:"late"`                        // effects after the caller was done
 	LedgerDuplicates      int   `json:"ledger_duplicates,omitempty"` // entries above wanted in the ledgers beside the orders
+	LostUpdates           int   `json:"lost_updates,omitempty"`      // effects that the number in the row which requests share does not show
 	Amount                int64 `json:"amount_minor"`                // sum of the effects' amounts
 }
 
@@ -109,7 +110,9 @@ type Result struct {
 	Answers map[string]int `json:"answers,omitempty"`
 	// Ledgers are the ledgers beside the orders, as the file lists them.
 	Ledgers []Ledger `json:"ledgers,omitempty"`
-	Beliefs Beliefs  `json:"beliefs"`
+	// State is the row that requests share, where they change one.
+	State   *State  `json:"state,omitempty"`
+	Beliefs Beliefs `json:"beliefs"`
 	// BeliefsWhenCallerDone are what the callers were done with, where a job has settled some since.
 	BeliefsWhenCallerDone *Beliefs `json:"beliefs_when_caller_done,omitempty"`
 	Reasons               []string `json:"belief_reasons"` // one per operation, in order: "read timeout", "201", …

@@ -31,6 +31,7 @@ const (
 	ProblemBusy       = "urn:retrylab:problem:busy"         // the server has no worker for it, and no place to wait
 	ProblemDeadline   = "urn:retrylab:problem:deadline"     // the time that the sender had given was over
 	ProblemStore      = "urn:retrylab:problem:store"        // the database failed
+	ProblemState      = "urn:retrylab:problem:state"        // the row that requests share is not as the change needs it
 	ProblemUnknownKey = "urn:retrylab:problem:unknown-key"  // nothing is known of a key
 )
 
@@ -44,7 +45,7 @@ type OrderRequest struct {
 
 // OrderReply is the body of an order's answer.
 type OrderReply struct {
-	Order  int64  `json:"order"`
+	Order  int64  `json:"order,omitempty"` // none where nothing had to be done
 	Status string `json:"status"`
 }
 

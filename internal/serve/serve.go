@@ -106,6 +106,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	if r.service, err = slowserver.New(life, c); err != nil {
 		return err
 	}
+	if err := r.service.Prepare(ctx); err != nil {
+		return err
+	}
 	r.group.Go(r.service.CleanUp)
 	r.failed = make(chan error, 1)
 	r.start(listener)

@@ -78,6 +78,34 @@ type Entry struct {
 	Created   time.Duration // scenario time
 }
 
+// Row is a row that requests share, such as an article's stock.
+type Row struct {
+	Value   string
+	Version int64 // 1 when it was made, and one more for each change
+}
+
+// Verb is what a [Write] does.
+type Verb int
+
+// The verbs. What would change nothing, since the row has that value or is not there, changes nothing: its
+// version stays.
+const (
+	Add    Verb = iota // a whole number to the value, which is 0 where there is no row
+	Set                // the value of a row that is there
+	Put                // the value, and the row where there is none
+	Delete             // the row
+)
+
+// Write is one statement that changes a row which requests share.
+type Write struct {
+	Row     string
+	Do      Verb
+	By      int64  // Add
+	To      string // Set, Put
+	From    string // Set, Delete: only while the value is this one; empty for any
+	Version int64  // Set: only while the version is this one; 0 for any
+}
+
 // Isolation is how far a transaction is kept from what others do. The zero value is the engine's
 // own default.
 type Isolation string
@@ -136,8 +164,10 @@ type Tx interface {
 	// Placed returns the number of an order with key as this transaction sees it, the first of
 	// them where there are several.
 	Placed(ctx context.Context, key string) (number int64, found bool, err error)
-	// Touch changes a row that many orders share, such as an article's stock.
-	Touch(ctx context.Context, row string) error
+	// Row returns a row that requests share as this transaction sees it.
+	Row(ctx context.Context, name string) (r Row, found bool, err error)
+	// Write performs a [Write] and reports whether it has changed anything.
+	Write(ctx context.Context, w Write) (changed bool, err error)
 	// Enter makes an entry in a ledger that lies in this database. It reports false, and changes
 	// nothing, where the ledger has one with its reference.
 	Enter(ctx context.Context, e Entry) (entered bool, err error)
@@ -189,6 +219,8 @@ type Store interface {
 	Read(ctx context.Context, key string) (r Record, found bool, err error)
 	// Changed returns a channel that is closed when the next transaction has been committed.
 	Changed() <-chan struct{}
+	// Row returns a row that requests share in a statement of its own, outside any transaction.
+	Row(ctx context.Context, name string) (r Row, found bool, err error)
 	// Count returns how many orders an operation has, by SQL.
 	Count(ctx context.Context, operation string) (int, error)
 	// Enter makes an entry in a ledger of another system: it is durable at once, and no transaction

@@ -105,14 +105,14 @@ func TestNoResend(t *testing.T) {
 	}
 	defer s.close()
 	s.wire.arm(store.CutAfter)
-	if _, err := s.conn.Exec(t.Context(), "INSERT INTO "+tables.sharedName+" VALUES ('once', 1)"); err == nil {
+	if _, err := s.conn.Exec(t.Context(), "INSERT INTO "+tables.sharedName+" VALUES ('once', '1')"); err == nil {
 		t.Error("a statement whose reply was lost has succeeded")
 	}
 	var rows int
 	if err := d.monitor.row(t.Context(), "SELECT count(*) FROM "+tables.sharedName).Scan(&rows); err != nil || rows != 1 {
 		t.Errorf("%d rows, %v; want 1", rows, err)
 	}
-	if got := s.wire.String(); !strings.HasPrefix(got, fmt.Sprint(len("INSERT INTO "+tables.sharedName+" VALUES ('once', 1)")+6)+" bytes sent") {
+	if got := s.wire.String(); !strings.HasPrefix(got, fmt.Sprint(len("INSERT INTO "+tables.sharedName+" VALUES ('once', '1')")+6)+" bytes sent") {
 		t.Errorf("%s: want the statement once", got)
 	}
 }

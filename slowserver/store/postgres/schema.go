@@ -130,7 +130,9 @@ type tables struct {
 	create, clear, shrink         string
 	claim, takeOver, insert, read string
 	finish, release, expire       string
-	order, placed, touch          string
+	order, placed                 string
+	readShared, addTo, set        string
+	put, remove                   string
 	count, effects                string
 	enter, entries, entriesOf     string
 	idempotencyName, sharedName   string
@@ -178,7 +180,7 @@ func tablesIn(schema, suffix string) tables {
 			response_body bytea,
 			CHECK (status = 0 OR response_code <> 0)
 		);
-		CREATE TABLE {shared} (name text PRIMARY KEY, changes bigint NOT NULL);
+		CREATE TABLE {shared} (name text PRIMARY KEY, value text NOT NULL, version bigint NOT NULL DEFAULT 1);
 		CREATE TABLE {ledger} (
 			id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 			ledger text NOT NULL,
@@ -211,9 +213,15 @@ func tablesIn(schema, suffix string) tables {
 			" AND claimed_us <= CASE status WHEN 0 THEN $2::bigint ELSE $3::bigint END"),
 		order: in("INSERT INTO {orders} (operation, send, node, idem_key, reference, amount_minor, created_us)" +
 			" VALUES ($1, $2, $3, nullif($4, ''), nullif($5, ''), $6, $7) RETURNING id"),
-		placed: in("SELECT id FROM {orders} WHERE idem_key = $1 ORDER BY id LIMIT 1"),
-		touch: in("INSERT INTO {shared} AS row (name, changes) VALUES ($1, 1)" +
-			" ON CONFLICT (name) DO UPDATE SET changes = row.changes + 1"),
+		placed:     in("SELECT id FROM {orders} WHERE idem_key = $1 ORDER BY id LIMIT 1"),
+		readShared: in("SELECT value, version FROM {shared} WHERE name = $1"),
+		addTo: in("INSERT INTO {shared} AS row (name, value) VALUES ($1, $2::bigint::text)" +
+			" ON CONFLICT (name) DO UPDATE SET value = (row.value::bigint + $2::bigint)::text, version = row.version + 1"),
+		set: in("UPDATE {shared} SET value = $2, version = version + 1" +
+			" WHERE name = $1 AND value <> $2 AND ($3 = '' OR value = $3) AND ($4 = 0 OR version = $4)"),
+		put: in("INSERT INTO {shared} AS row (name, value) VALUES ($1, $2)" +
+			" ON CONFLICT (name) DO UPDATE SET value = excluded.value, version = row.version + 1 WHERE row.value <> excluded.value"),
+		remove: in("DELETE FROM {shared} WHERE name = $1 AND ($2 = '' OR value = $2)"),
 		enter: in("INSERT INTO {ledger} (ledger, operation, send, node, reference, amount_minor, created_us)" +
 			" VALUES ($1, $2, $3, $4, nullif($5, ''), $6, $7) ON CONFLICT DO NOTHING"),
 		entries:   in(readEntries + ` ORDER BY ledger COLLATE "C", id`),

@@ -326,6 +326,23 @@ func (t tables) readRecord(ctx context.Context, c *pgx.Conn, key string) (r stor
 	return r, err == nil, err
 }
 
+// Row reads a shared row in a statement of its own.
+func (s *Store) Row(_ context.Context, name string) (r store.Row, found bool, err error) {
+	err = s.ask("read "+name, func(ctx context.Context, c *pgx.Conn) error {
+		r, found, err = s.tables.row(ctx, c, name)
+		return err
+	})
+	return r, found, err
+}
+
+func (t tables) row(ctx context.Context, c *pgx.Conn, name string) (r store.Row, found bool, err error) {
+	err = c.QueryRow(ctx, t.readShared, name).Scan(&r.Value, &r.Version)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return store.Row{}, false, nil
+	}
+	return r, err == nil, err
+}
+
 // Count counts an operation's orders.
 func (s *Store) Count(_ context.Context, operation string) (n int, err error) {
 	err = s.ask("count orders", func(ctx context.Context, c *pgx.Conn) error {

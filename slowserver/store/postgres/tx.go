@@ -209,9 +209,26 @@ func (t *tx) Expire(ctx context.Context, key string, e store.Expiry) (deleted in
 	return deleted, err
 }
 
-func (t *tx) Touch(ctx context.Context, row string) error {
-	_, err := t.change(ctx, "touch "+row, "row "+row, t.store.tables.touch, row)
-	return err
+func (t *tx) Row(ctx context.Context, name string) (r store.Row, found bool, err error) {
+	err = t.query(ctx, "read "+name, "", nil, func(ctx context.Context, conn *pgx.Conn) error {
+		r, found, err = t.store.tables.row(ctx, conn, name)
+		return err
+	})
+	return r, found, err
+}
+
+func (t *tx) Write(ctx context.Context, w store.Write) (bool, error) {
+	what, resource, in := "change "+w.Row, "row "+w.Row, t.store.tables
+	switch w.Do {
+	case store.Add:
+		return t.change(ctx, what, resource, in.addTo, w.Row, w.By)
+	case store.Set:
+		return t.change(ctx, what, resource, in.set, w.Row, w.To, w.From, w.Version)
+	case store.Put:
+		return t.change(ctx, what, resource, in.put, w.Row, w.To)
+	default:
+		return t.change(ctx, what, resource, in.remove, w.Row, w.From)
+	}
 }
 
 func (t *tx) Enter(ctx context.Context, e store.Entry) (entered bool, err error) {

@@ -115,7 +115,7 @@ func (a *actor) claim(key string) {
 }
 
 func (a *actor) touch(row string) {
-	if err := a.tx.Touch(a.ctx, row); err != nil {
+	if _, err := a.tx.Write(a.ctx, store.Write{Row: row, Do: store.Add, By: 1}); err != nil {
 		a.note("%s touches %s: %v", a.name, row, class(err))
 		return
 	}

@@ -50,7 +50,8 @@ CREATE TABLE idempotency (
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE shared (
 	name TEXT PRIMARY KEY,
-	changes INTEGER NOT NULL
+	value TEXT NOT NULL,
+	version INTEGER NOT NULL DEFAULT 1
 ) STRICT, WITHOUT ROWID;` + ledgers
 
 // ledgers are in both files of a trial: entries of the order service's own, and those of other
@@ -431,6 +432,22 @@ func read(ctx context.Context, q querier, key string) (r store.Record, found boo
 	return r, true, nil
 }
 
+// Row reads a shared row in a statement of its own.
+func (s *Store) Row(ctx context.Context, name string) (store.Row, bool, error) {
+	return row(ctx, s.db, name)
+}
+
+func row(ctx context.Context, q querier, name string) (r store.Row, found bool, err error) {
+	err = q.QueryRowContext(context.WithoutCancel(ctx), "SELECT value, version FROM shared WHERE name = ?", name).Scan(&r.Value, &r.Version)
+	if errors.Is(err, sql.ErrNoRows) {
+		return store.Row{}, false, nil
+	}
+	if err != nil {
+		return store.Row{}, false, fmt.Errorf("read %s: %w", name, err)
+	}
+	return r, true, nil
+}
+
 // countSQL is the statement that counts effects.
 const countSQL = "SELECT count(*) FROM orders WHERE operation = ?"
 
@@ -549,10 +566,25 @@ func (t *tx) Expire(ctx context.Context, key string, e store.Expiry) (int64, err
 	return res.RowsAffected()
 }
 
-func (t *tx) Touch(ctx context.Context, row string) error {
-	_, err := t.change(ctx, "touch "+row,
-		"INSERT INTO shared (name, changes) VALUES (?1, 1) ON CONFLICT (name) DO UPDATE SET changes = changes + 1", row)
-	return err
+func (t *tx) Row(ctx context.Context, name string) (store.Row, bool, error) {
+	return row(ctx, t.tx, name)
+}
+
+func (t *tx) Write(ctx context.Context, w store.Write) (bool, error) {
+	what := "change " + w.Row
+	switch w.Do {
+	case store.Add:
+		return t.change(ctx, what, `INSERT INTO shared (name, value) VALUES (?1, CAST(?2 AS TEXT))
+			ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + ?2 AS TEXT), version = version + 1`, w.Row, w.By)
+	case store.Set:
+		return t.change(ctx, what, `UPDATE shared SET value = ?2, version = version + 1
+			WHERE name = ?1 AND value <> ?2 AND (?3 = '' OR value = ?3) AND (?4 = 0 OR version = ?4)`, w.Row, w.To, w.From, w.Version)
+	case store.Put:
+		return t.change(ctx, what, `INSERT INTO shared (name, value) VALUES (?1, ?2)
+			ON CONFLICT (name) DO UPDATE SET value = excluded.value, version = version + 1 WHERE value <> excluded.value`, w.Row, w.To)
+	default:
+		return t.change(ctx, what, "DELETE FROM shared WHERE name = ?1 AND (?2 = '' OR value = ?2)", w.Row, w.From)
+	}
 }
 
 func (t *tx) Enter(ctx context.Context, e store.Entry) (bool, error) {

@@ -75,7 +75,7 @@ var cases = []struct {
 	{"records that are too old are deleted", expired},
 	{"an order is found by its key", placed},
 	{"a reference belongs to one order", referenced},
-	{"a row that orders share", touched},
+	{"a row that requests share", shared},
 	{"entries of a ledger", entries},
 	{"the entries of a send", entriesOf},
 	{"an entry in the order's transaction ends with it", entriesWithOrder},
@@ -506,13 +506,62 @@ func referenced(b *bench) {
 	}
 }
 
-func touched(b *bench) {
-	for range 2 {
+func shared(b *bench) {
+	for _, step := range []struct {
+		name    string
+		write   store.Write
+		changed bool
+		want    string // value, version
+	}{
+		{"nothing to set", store.Write{Do: store.Set, To: "a"}, false, "none"},
+		{"nothing to delete", store.Write{Do: store.Delete}, false, "none"},
+		{"made by adding", store.Write{Do: store.Add, By: -3}, true, "-3, 1"},
+		{"added to", store.Write{Do: store.Add, By: 13}, true, "10, 2"},
+		{"set", store.Write{Do: store.Set, To: "9"}, true, "9, 3"},
+		{"set to what it is", store.Write{Do: store.Set, To: "9"}, false, "9, 3"},
+		{"set in an old version", store.Write{Do: store.Set, To: "8", Version: 2}, false, "9, 3"},
+		{"set in its version", store.Write{Do: store.Set, To: "8", Version: 3}, true, "8, 4"},
+		{"set from another value", store.Write{Do: store.Set, To: "7", From: "9"}, false, "8, 4"},
+		{"set from its value", store.Write{Do: store.Set, To: "7", From: "8"}, true, "7, 5"},
+		{"put", store.Write{Do: store.Put, To: "6"}, true, "6, 6"},
+		{"put as it is", store.Write{Do: store.Put, To: "6"}, false, "6, 6"},
+		{"deleted at another value", store.Write{Do: store.Delete, From: "7"}, false, "6, 6"},
+		{"deleted", store.Write{Do: store.Delete, From: "6"}, true, "none"},
+		{"put where there is none", store.Write{Do: store.Put, To: "a"}, true, "a, 1"},
+		{"deleted whatever it is", store.Write{Do: store.Delete}, true, "none"},
+	} {
+		step.write.Row = "stock"
 		b.do(func(tx store.Tx) {
-			b.must(tx.Touch(b.Context(), "stock"))
-			b.must(tx.Touch(b.Context(), "ledger"))
-			b.must(tx.Touch(b.Context(), "stock"))
+			changed, err := tx.Write(b.Context(), step.write)
+			b.must(err)
+			if changed != step.changed {
+				b.Errorf("%s: changed %v, want %v", step.name, changed, step.changed)
+			}
+			b.wantRow(tx, step.name+", in the transaction", step.want)
 		})
+		b.wantRow(b.Store, step.name, step.want)
+	}
+	// Of a change that is given up nothing is left, and no other row has felt any of it.
+	tx := b.begin("given up")
+	_, err := tx.Write(b.Context(), store.Write{Row: "stock", Do: store.Put, To: "b"})
+	b.must(err)
+	b.must(tx.Rollback())
+	b.wantRow(b.Store, "given up", "none")
+}
+
+// wantRow reads the row called stock.
+func (b *bench) wantRow(from interface {
+	Row(ctx context.Context, name string) (store.Row, bool, error)
+}, when, want string) {
+	b.Helper()
+	r, found, err := from.Row(b.Context(), "stock")
+	b.must(err)
+	got := "none"
+	if found {
+		got = fmt.Sprintf("%s, %d", r.Value, r.Version)
+	}
+	if got != want {
+		b.Errorf("%s: the row is %s, want %s", when, got, want)
 	}
 }
 
