@@ -52,9 +52,10 @@ func newWall(t testing.TB, database store.Database, speed float64) *engine.Lab {
 	return l
 }
 
-// TestClocksAgree runs every configuration on the wall clock, over loopback TCP, and expects the
-// counts and beliefs of the virtual clock. A machine that stumbles makes a trial inconclusive,
-// which is no disagreement; it is tried again at a lower speed.
+// TestClocksAgree runs a sample of the configurations on the wall clock, over loopback TCP, and expects the
+// counts and beliefs of the virtual clock. A machine that stumbles makes a trial inconclusive, which is no
+// disagreement; it is tried again at a lower speed. All of them are run once for a release, by hand:
+// retrylab run --all --clock wall --speed 20.
 func TestClocksAgree(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -62,7 +63,10 @@ func TestClocksAgree(t *testing.T) {
 	}
 	database := openSQLite(t)
 	virtual := engine.New(database, engine.Virtual, 1)
-	trials := slices.DeleteFunc(catalogue(t), func(trial scenarios.Trial) bool { return !onAny(trial) })
+	trials := everyFifth(slices.DeleteFunc(light(catalogue(t)), func(trial scenarios.Trial) bool { return !onAny(trial) }))
+	// Whatever the machine is busy with: nobody is made to wait for much longer.
+	late, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
 	// Together: each mostly sleeps.
 	var workers sync.WaitGroup
 	var compared atomic.Int64
@@ -73,9 +77,12 @@ func TestClocksAgree(t *testing.T) {
 		go func() {
 			defer func() { <-slots; workers.Done() }()
 			want := virtual.Run(t.Context(), trial)
+			if want.Settled > 2*time.Minute {
+				return // six seconds at the highest speed
+			}
 			for _, speed := range []float64{40, 20, 8} {
 				wall := newWall(t, database, speed)
-				if wall.Check(t.Context(), trial) != nil {
+				if late.Err() != nil || wall.Check(t.Context(), trial) != nil {
 					continue
 				}
 				got := wall.Run(t.Context(), trial)
@@ -91,7 +98,7 @@ func TestClocksAgree(t *testing.T) {
 				compared.Add(1)
 				return
 			}
-			t.Logf("%s: inconclusive at every speed", name(trial))
+			t.Logf("%s: not decided at any speed", name(trial))
 		}()
 	}
 	workers.Wait()
