@@ -99,6 +99,11 @@ func TestCatalogue(t *testing.T) {
 			fmt.Fprintf(&page, "| %s | %s |\n", line.what, strings.Join(cells, "<br>"))
 		}
 	}
+	for _, s := range all {
+		if s.Family != scenarios.Incidents && !slices.Contains(names, s.Name) {
+			t.Errorf("%s is not in testdata/catalogue.txt: say what it must show", s.Name)
+		}
+	}
 	for _, name := range names {
 		if !slices.ContainsFunc(all, func(s *scenarios.Scenario) bool { return s.Name == name }) {
 			t.Errorf("the catalogue has %s, and there is no scenario of that name", name)

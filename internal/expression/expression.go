@@ -38,6 +38,7 @@ type Values struct {
 	Late                  int     `expr:"late"`
 	LedgerDuplicates      int     `expr:"ledger_duplicates"`
 	LostUpdates           int     `expr:"lost_updates"`
+	TurnedAway            int     `expr:"turned_away"`
 	Amplification         float64 `expr:"amplification"`
 	OK                    int     `expr:"ok"`
 	Failed                int     `expr:"failed"`

@@ -271,7 +271,7 @@ func (v view) values() expression.Values {
 		Operations: c.Operations, Wanted: c.Wanted, Sends: c.Sends, Arrivals: c.Arrivals, Lookups: c.Lookups,
 		Effects: c.Effects, EffectsWhenCallerDone: c.EffectsWhenCallerDone,
 		Duplicates: c.Duplicates, Lost: c.Lost, FalseFailures: c.FalseFailures, Late: c.Late,
-		LedgerDuplicates: c.LedgerDuplicates, LostUpdates: c.LostUpdates,
+		LedgerDuplicates: c.LedgerDuplicates, LostUpdates: c.LostUpdates, TurnedAway: v.turnedAway(),
 		Amplification: v.result.Amplification, OK: b.OK, Failed: b.Failed, Unknown: b.Unknown,
 		CallerDoneMs: v.result.CallerDoneMs, LongestHoldMs: v.result.LongestHoldMs, GoodputPerS: v.result.GoodputPerS,
 		PeakStarts: v.series().PeakStarts, RecoveredAfterMs: v.recoveredAfterMs(), GoodputAfterPerS: v.recovery().GoodputPerS,
