@@ -187,6 +187,12 @@ func CheckRedis(choice string) error {
 	return fmt.Errorf("there is no Redis %q", withoutSecret(choice))
 }
 
+// HasRedisServer reports whether this machine has a redis-server that a run can start.
+func HasRedisServer() bool {
+	_, err := redisserver.Find("")
+	return err == nil
+}
+
 func isRedisURL(choice string) bool {
 	return strings.HasPrefix(choice, "redis://") || strings.HasPrefix(choice, "rediss://") || strings.HasPrefix(choice, "unix://")
 }

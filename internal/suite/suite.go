@@ -359,7 +359,10 @@ func redisFor(s *scenarios.Scenario, trials []scenarios.Trial, o Options) (choic
 	case !slices.ContainsFunc(trials, func(t scenarios.Trial) bool { return t.Setup.NeedsKeys() }):
 	case o.Redis != "":
 		return o.Redis, o.RedisBy
-	case o.Named[s.Name] && slices.ContainsFunc(trials, func(t scenarios.Trial) bool { return t.Setup.NeedsReplica() }):
+	case !o.Named[s.Name]:
+	case !slices.ContainsFunc(trials, func(t scenarios.Trial) bool { return t.Setup.NeedsReplica() }):
+	case storage.HasRedisServer(), !slices.ContainsFunc(trials, func(t scenarios.Trial) bool { return !t.Setup.NeedsReplica() }):
+		// Where there is none and nothing else is asked for, the error says where it was looked for.
 		return storage.Server, "the scenario needs it"
 	}
 	return storage.Embedded, "default"
