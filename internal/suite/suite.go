@@ -69,6 +69,8 @@ type Options struct {
 	Progress func(done, total int, scenario string)
 	// run takes the place of the engine's, in tests.
 	run func(*engine.Lab, context.Context, scenarios.Trial) lab.Observation
+
+	redisServer *bool // whether there is a redis-server, where a test says so
 }
 
 // job is one trial to be run.
@@ -361,11 +363,19 @@ func redisFor(s *scenarios.Scenario, trials []scenarios.Trial, o Options) (choic
 		return o.Redis, o.RedisBy
 	case !o.Named[s.Name]:
 	case !slices.ContainsFunc(trials, func(t scenarios.Trial) bool { return t.Setup.NeedsReplica() }):
-	case storage.HasRedisServer(), !slices.ContainsFunc(trials, func(t scenarios.Trial) bool { return !t.Setup.NeedsReplica() }):
+	case o.hasRedisServer(), !slices.ContainsFunc(trials, func(t scenarios.Trial) bool { return !t.Setup.NeedsReplica() }):
 		// Where there is none and nothing else is asked for, the error says where it was looked for.
 		return storage.Server, "the scenario needs it"
 	}
 	return storage.Embedded, "default"
+}
+
+// hasRedisServer reports whether there is a redis-server to start.
+func (o Options) hasRedisServer() bool {
+	if o.redisServer != nil {
+		return *o.redisServer
+	}
+	return storage.HasRedisServer()
 }
 
 // kindOf is a choice of --redis without what may be secret in it.

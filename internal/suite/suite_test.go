@@ -342,9 +342,11 @@ func TestPlaceOfKeys(t *testing.T) {
 	for _, c := range []struct {
 		name, redis string
 		named       bool
+		without     bool // this machine has no redis-server
 		want, by    string
 		skip        string
 	}{
+		{name: "by name, on a machine without", named: true, without: true, want: "embedded", by: "default", skip: "it needs a redis-server with a replica, and this run has the embedded one (--redis server)"},
 		{name: "among others", want: "embedded", by: "default", skip: "it needs a redis-server with a replica, and this run has the embedded one (--redis server)"},
 		{name: "by name", named: true, want: "server", by: "the scenario needs it"},
 		{name: "asked for", redis: "server", want: "server", by: "--redis"},
@@ -353,6 +355,7 @@ func TestPlaceOfKeys(t *testing.T) {
 	} {
 		o := options()
 		o.Redis, o.RedisBy, o.Named, o.Only = c.redis, "--redis", map[string]bool{"t": c.named}, map[string]string{}
+		o.redisServer = new(!c.without)
 		var doc lab.Document
 		jobs, err := plan([]*scenarios.Scenario{file(t, replicated)}, o, &doc)
 		if err != nil {
