@@ -182,7 +182,7 @@ func (c *Caller) perform(ctx context.Context, intent Intent) lab.Outcome {
 	for i := range paths {
 		paths[i] = operation + "/side." + strconv.Itoa(i+1)
 	}
-	offsets := Offsets(c.config.Seed, paths)
+	offsets := lab.Offsets(c.config.Seed, paths)
 	var sides sync.WaitGroup
 	for i, path := range paths {
 		sides.Add(1)
@@ -198,21 +198,6 @@ func (c *Caller) perform(ctx context.Context, intent Intent) lab.Outcome {
 	}
 	sides.Wait()
 	return best(outcomes)
-}
-
-// Offsets are the moments, below a tenth of a millisecond where there are not too many, by which
-// flows start late, so that no two of them ever act in one instant.
-func Offsets(seed int64, flows []string) []time.Duration {
-	out := make([]time.Duration, len(flows))
-	taken := make(map[time.Duration]bool, len(flows))
-	for i, flow := range flows {
-		d := time.Duration(lab.Draw(seed, flow, "offset") * float64(100*time.Microsecond))
-		for taken[d] {
-			d++
-		}
-		out[i], taken[d] = d, true
-	}
-	return out
 }
 
 // best is the outcome of an operation with several sends side by side: that of the one that knows

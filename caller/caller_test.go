@@ -430,25 +430,6 @@ func TestEndOfTheLab(t *testing.T) {
 	}
 }
 
-func TestOffsets(t *testing.T) {
-	t.Parallel()
-	flows := make([]string, 20_000)
-	for i := range flows {
-		flows[i] = fmt.Sprint("op-", i)
-	}
-	offsets := Offsets(1, flows)
-	seen := map[time.Duration]bool{}
-	for i, d := range offsets {
-		if d < 0 || d >= 150*time.Microsecond || seen[d] {
-			t.Errorf("%s begins %s late", flows[i], d)
-		}
-		seen[d] = true
-	}
-	if again := Offsets(1, flows[:100]); !slices.Equal(again, offsets[:100]) {
-		t.Error("with fewer flows the first ones have other offsets")
-	}
-}
-
 // TestDeterminism plays twelve operations through layers with jitter again and again: not a
 // nanosecond may differ.
 func TestDeterminism(t *testing.T) {

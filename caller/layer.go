@@ -132,18 +132,8 @@ func (l *layer) loop(ctx context.Context, req *http.Request) (*http.Response, er
 // settle settles a try with the retry budget: what its decision comes to, and what was paid for the
 // next try, after paid for this one.
 func (l *layer) settle(out policy.Outcome, d policy.Decision, paid float64) (float64, policy.Decision) {
-	switch {
-	case out.Succeeded():
-		l.account.succeed(paid)
-	case l.Lasts(out):
-		l.account.fail(out)
-	}
-	if !d.Retry {
-		return paid, d
-	}
-	paid, ok := l.account.pay(out)
-	if !ok {
-		return 0, policy.Decision{Reason: policy.BudgetSpent}
+	if !l.account.with(func(of *policy.Account) { paid, d = l.Settle(of, out, d, paid) }) {
+		return 0, d
 	}
 	return paid, d
 }

@@ -16,13 +16,6 @@ type busyError string
 
 func (e busyError) Error() string { return "the server is busy: " + string(e) }
 
-// queueFull is why a request is turned away that finds no place in the queue.
-const queueFull = "full"
-
-// spare is what a server wants to have left of a deadline when its work is done: the answer takes
-// its time on the way.
-const spare = 10 * time.Millisecond
-
 // queue hands the workers of one replica out, first come first served.
 type queue struct {
 	pool    capacity.Pool
@@ -59,7 +52,7 @@ func (q *queue) join(until time.Duration) (*ticket, error) {
 		q.idle--
 		return nil, nil
 	case q.pool.Queue != nil && len(q.waiting) >= *q.pool.Queue:
-		return nil, busyError(queueFull)
+		return nil, busyError(capacity.Full)
 	}
 	t := &ticket{until: until, turn: make(chan error, 1)}
 	q.waiting = append(q.waiting, t)
@@ -96,14 +89,8 @@ func (q *queue) leave() {
 
 // drops says why a request is dropped whose turn has come, nil when it is not.
 func (q *queue) drops(t *ticket) error {
-	now := q.now()
-	switch shed := q.pool.Shed; {
-	case t.until == 0 || shed == capacity.ShedNone || shed == "":
-		return nil
-	case now >= t.until:
-		return busyError(capacity.ShedExpired)
-	case shed == capacity.ShedLate && now+q.typical+spare > t.until:
-		return busyError(capacity.ShedLate)
+	if why := q.pool.Drops(q.now(), t.until, q.typical); why != "" {
+		return busyError(why)
 	}
 	return nil
 }

@@ -206,6 +206,25 @@ func (l Layer) Lasts(o Outcome) bool {
 	return rule >= 0 && !o.CallerGone
 }
 
+// Settle settles a try that ended with out with the account of the layer's retry budget: it returns
+// what the decision about it comes to, and what was paid for the next try, after paid for this one.
+func (l Layer) Settle(a *Account, out Outcome, d Decision, paid float64) (float64, Decision) {
+	switch {
+	case out.Succeeded():
+		a.Succeed(paid)
+	case l.Lasts(out):
+		a.Fail(out)
+	}
+	if !d.Retry {
+		return paid, d
+	}
+	paid, ok := a.Pay(out)
+	if !ok {
+		return 0, Decision{Reason: BudgetSpent}
+	}
+	return paid, d
+}
+
 // wait returns the wait before retry number n by rule, and a note on where it comes from.
 func (l Layer) wait(rule *Rule, last Outcome, n int, u float64) (time.Duration, string) {
 	waits := l.Waits

@@ -283,7 +283,7 @@ func (r *rig) operate(obs *lab.Observation) error {
 	for i := range names {
 		names[i] = "op-" + strconv.Itoa(i+1)
 	}
-	offsets := caller.Offsets(r.trial.Seed, names)
+	offsets := lab.Offsets(r.trial.Seed, names)
 	var operations sync.WaitGroup
 	for i, name := range names {
 		obs.Outcomes[i].Operation = name

@@ -3,11 +3,10 @@ package vtime
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"hash/fnv"
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -138,9 +137,20 @@ func (m *Memory) sleep(ctx context.Context, d time.Duration) error {
 
 // latency returns how long data takes in one direction of a connection.
 func (m *Memory) latency(id, direction string) time.Duration {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%d/%s/latency/%s", m.seed, id, direction)
-	return m.clock.Real(minLatency + time.Duration(h.Sum64()%uint64(maxLatency-minLatency+1)))
+	return m.clock.Real(Latency(m.seed, id, direction))
+}
+
+// Latency returns how long data takes on the connection with that id of a [Memory]
+// with that seed, in the direction "there" or "back".
+func Latency(seed int64, id, direction string) time.Duration {
+	var space [128]byte
+	text := strconv.AppendInt(space[:0], seed, 10)
+	text = append(append(append(append(append(text, '/'), id...), "/latency"...), '/'), direction...)
+	h := uint64(14695981039346656037) // FNV-1a
+	for _, b := range text {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	return minLatency + time.Duration(h%uint64(maxLatency-minLatency+1))
 }
 
 // Blackhole implements [Network].

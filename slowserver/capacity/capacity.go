@@ -79,3 +79,25 @@ const (
 
 // Sheds lists them.
 var Sheds = []string{ShedNone, ShedExpired, ShedLate}
+
+// Full is why a request is turned away that finds no place in the queue.
+const Full = "full"
+
+// spare is what a server wants to have left of a deadline when its work is done: the answer takes
+// its time on the way.
+const spare = 10 * time.Millisecond
+
+// Drops returns as what a request is dropped whose turn has come, "" for none of it: now is the
+// scenario time, until that at which its deadline is over, 0 for none, and typical how long the
+// server expects to work on it.
+func (p Pool) Drops(now, until, typical time.Duration) string {
+	switch {
+	case until == 0 || p.Shed == ShedNone || p.Shed == "":
+		return ""
+	case now >= until:
+		return ShedExpired
+	case p.Shed == ShedLate && now+typical+spare > until:
+		return ShedLate
+	}
+	return ""
+}
