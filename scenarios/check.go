@@ -57,10 +57,12 @@ func (c *checker) check() error {
 	p := &c.trial.Setup
 	c.defaults(p)
 	c.load(p)
-	c.number("operations", p.Operations)
+	if most := p.mostOperations(); p.Operations < 1 || p.Operations > most {
+		c.fail("operations", fmt.Sprintf("operations must be between 1 and %d, not %d", most, p.Operations), "")
+	}
 	c.schedule(p)
 	c.number("concurrency", p.Concurrency)
-	if p.Operations*p.Concurrency > maxSides {
+	if p.Operations*p.Concurrency > maxSides && !p.Simulate {
 		c.fail("concurrency", fmt.Sprintf("%d operations × %d sends side by side are more than %d", p.Operations, p.Concurrency, maxSides), "")
 	}
 	for i, f := range p.Server.Faults {
@@ -93,6 +95,7 @@ func (c *checker) check() error {
 	}
 	c.deadline()
 	c.series(p)
+	c.simulation(p)
 	c.demands("premise", p.Premises)
 	c.demands("invariant", c.trial.Invariants)
 	c.expect(machines)

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"retrylab/internal/expression"
+	"retrylab/internal/lab"
 )
 
 // Phase is a stretch of time in which operations begin at one rate.
 type Phase struct {
-	Rate float64       `yaml:"rate" doc:"operations that begin in a second, evenly apart"`
-	For  time.Duration `yaml:"for" doc:"how long"`
+	Rate     float64       `yaml:"rate" doc:"operations that begin in a second"`
+	For      time.Duration `yaml:"for" doc:"how long"`
+	Arrivals string        `yaml:"arrivals" doc:"even (the default: all as far apart) or random (each at any moment of the phase, from the seed)"`
 }
 
 // operations is how many begin in the phase.
@@ -26,26 +28,50 @@ type Series struct {
 	CauseEnds time.Duration `yaml:"cause-ends" doc:"when what disturbs has gone: from then on it is looked at whether the goodput recovers"`
 }
 
-// Begins is when an operation begins, counted from 0.
-func (s Setup) Begins(operation int) time.Duration {
-	for i := min(operation, len(s.Schedule)-1); i >= 0; i-- {
-		if at := s.Schedule[i].At; at != nil {
-			return *at + time.Duration(operation-i)*s.Interval
+// randomArrivals is the value of [Phase.Arrivals] that draws when operations begin.
+const randomArrivals = "random"
+
+// Begins is when each operation begins, in the order of time where the load says so.
+func (s Setup) Begins(seed int64) []time.Duration {
+	out := make([]time.Duration, 0, s.Operations)
+	switch {
+	case len(s.Load) > 0:
+		phase := time.Duration(0)
+		for i, p := range s.Load {
+			out = append(out, p.begins(seed, i)...)
+			for j := len(out) - int(p.operations()); j < len(out); j++ {
+				out[j] += phase
+			}
+			phase += p.For
+		}
+	default:
+		begin := -s.Interval
+		for i := range s.Operations {
+			begin += s.Interval
+			if i < len(s.Schedule) && s.Schedule[i].At != nil {
+				begin = *s.Schedule[i].At
+			}
+			out = append(out, begin)
 		}
 	}
-	if len(s.Load) == 0 {
-		return time.Duration(operation) * s.Interval
-	}
-	begin, n := time.Duration(0), operation
-	for i, p := range s.Load {
-		if here := int(p.operations()); n >= here && i < len(s.Load)-1 {
-			begin, n = begin+p.For, n-here
-			continue
+	return out
+}
+
+// begins is when the operations of the phase at position i begin, counted from its start. Random
+// ones are those of a Poisson process of which the number is known: each at any moment, whatever the
+// others do. They are in whole milliseconds: the offset that each flow has keeps them apart.
+func (p Phase) begins(seed int64, i int) []time.Duration {
+	out := make([]time.Duration, int(p.operations()))
+	for n := range out {
+		if p.Arrivals == randomArrivals {
+			u := lab.Draw(seed, "load", itoa(i), itoa(n))
+			out[n] = time.Duration(u * float64(p.For)).Truncate(time.Millisecond)
+		} else {
+			out[n] = time.Duration(float64(n) / p.Rate * float64(time.Second))
 		}
-		begin += time.Duration(float64(n) / p.Rate * float64(time.Second))
-		break
 	}
-	return begin
+	slices.Sort(out)
+	return out
 }
 
 // load checks the phases and makes the number of operations of them.
@@ -68,14 +94,20 @@ func (c *checker) load(p *Setup) {
 			c.fail(path, path+" does not say for how long", "for example {rate: 50, for: 10s}")
 		}
 		total += phase.operations()
+		if phase.Arrivals == "" {
+			p.Load[i].Arrivals = "even"
+		}
+		c.word(path+".arrivals", p.Load[i].Arrivals)
 	}
+	most := p.mostOperations()
 	switch {
 	case total < 1:
 		c.fail("load", "load makes no operation", "for example [{rate: 50, for: 10s}]")
-	case total > maxOperations:
-		c.fail("load", fmt.Sprintf("load makes %.0f operations, more than %d", total, maxOperations), "")
+	case total > float64(most):
+		c.fail("load", fmt.Sprintf("load makes %.0f operations, more than %d", total, most), "")
+		return
 	}
-	p.Operations = int(min(total, maxOperations))
+	p.Operations = int(total)
 }
 
 // series checks what is asked about counts over time, and that it is asked where there are some.
@@ -86,7 +118,7 @@ func (c *checker) series(p *Setup) {
 		c.fail("series", "series has no window", "for example window: 200ms")
 	case s.Window%time.Millisecond != 0:
 		c.fail("series.window", "series.window is not a whole number of milliseconds", "for example 200ms")
-	case s.CauseEnds > 0 && p.Begins(p.Operations-1) < s.CauseEnds+2*s.Window:
+	case s.CauseEnds > 0 && slices.Max(p.Begins(c.trial.Seed)) < s.CauseEnds+2*s.Window:
 		c.fail("series.cause-ends", "hardly an operation begins after that: nobody can say whether the goodput recovers", "begin operations for some windows more")
 	}
 	if e := c.trial.Expect; e != nil {

@@ -1,6 +1,7 @@
 package scenarios_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -15,19 +16,49 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	setup := plan(t, s)[0].Setup
+	begins := setup.Begins(1)
 	if setup.Operations != 11 {
 		t.Fatalf("%d operations, want 4, 5 and 2", setup.Operations)
 	}
 	for n, want := range map[int]time.Duration{
 		0: 0, 1: 500 * time.Millisecond, 3: 1500 * time.Millisecond, 4: 2 * time.Second, 8: 2400 * time.Millisecond,
-		9: 2500 * time.Millisecond, 10: 4500 * time.Millisecond, 11: 6500 * time.Millisecond,
+		9: 2500 * time.Millisecond, 10: 4500 * time.Millisecond,
 	} {
-		if got := setup.Begins(n); got != want {
+		if got := begins[n]; got != want {
 			t.Errorf("operation %d begins at %s, want %s", n, got, want)
 		}
 	}
-	even := scenarios.Setup{Interval: 3 * time.Second}
-	if got := even.Begins(4); got != 12*time.Second {
+	even := scenarios.Setup{Operations: 5, Interval: 3 * time.Second}
+	if got := even.Begins(1)[4]; got != 12*time.Second {
 		t.Errorf("the fifth of operations 3 s apart begins at %s", got)
+	}
+}
+
+// TestRandomArrivals: they are as many as even ones, each in its phase, and others for another seed.
+func TestRandomArrivals(t *testing.T) {
+	t.Parallel()
+	setup := scenarios.Setup{Operations: 1500, Load: []scenarios.Phase{
+		{Rate: 50, For: 10 * time.Second, Arrivals: "random"}, {Rate: 100, For: 10 * time.Second, Arrivals: "random"},
+	}}
+	begins := setup.Begins(1)
+	if len(begins) != setup.Operations || !slices.IsSorted(begins) {
+		t.Fatalf("%d operations, want %d in the order of time", len(begins), setup.Operations)
+	}
+	if begins[499] >= 10*time.Second || begins[500] < 10*time.Second || begins[1499] >= 20*time.Second {
+		t.Errorf("the phases end with %s and %s", begins[499], begins[1499])
+	}
+	perSecond := map[time.Duration]int{}
+	for _, at := range begins[:500] {
+		perSecond[at.Truncate(time.Second)]++
+	}
+	least, most := 1000, 0
+	for _, n := range perSecond {
+		least, most = min(least, n), max(most, n)
+	}
+	if least == most || least < 25 || most > 80 {
+		t.Errorf("between %d and %d operations in a second, want about 50 and not each time", least, most)
+	}
+	if slices.Equal(begins, setup.Begins(2)) || !slices.Equal(begins, setup.Begins(1)) {
+		t.Error("the moments are not those of the seed")
 	}
 }

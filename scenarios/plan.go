@@ -17,6 +17,7 @@ import (
 // Bounds on what a scenario may ask for.
 const (
 	maxOperations  = 10_000
+	maxSimulated   = 1_000_000 // operations that are simulated
 	maxConcurrency = 1000
 	maxSides       = 10_000 // operations × concurrency
 	maxHops        = 8
@@ -349,7 +350,7 @@ func (s *Scenario) resolve(i int, v Variant, changes []setting, seed int64) (Tri
 		Places: map[string]Place{},
 	}
 	t.Needs, t.Why = t.Setup.NeedsEngine()
-	if slices.Contains(s.Needs, postgres) && t.Needs == "" {
+	if slices.Contains(s.Needs, postgres) && t.Needs == "" && !t.Setup.Simulate {
 		t.Needs = postgres
 	}
 	if e := checks.get("expect"); e != nil {

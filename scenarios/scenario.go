@@ -17,7 +17,8 @@ import (
 
 // Setup is what is run: operations, caller, hops and server. Durations are scenario time.
 type Setup struct {
-	Operations  int           `yaml:"operations" doc:"how many intents, 1 to 10000"`
+	Simulate    bool          `yaml:"simulate" doc:"plays the decisions of the layers and a queue of the service, and no sockets and no database: for more clients than real ones can be"`
+	Operations  int           `yaml:"operations" doc:"how many intents, 1 to 10000; with simulate up to 1000000"`
 	Interval    time.Duration `yaml:"interval" doc:"time from one operation to the next"`
 	Schedule    []Intent      `yaml:"schedule" doc:"operations that differ, one item each; takes the place of operations"`
 	Load        []Phase       `yaml:"load" doc:"in place of operations and interval: phases, one after the other, in which operations begin at some rate"`

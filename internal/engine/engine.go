@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"retrylab/internal/lab"
+	"retrylab/internal/simulation"
 	"retrylab/internal/vtime"
 	"retrylab/scenarios"
 	"retrylab/slowserver/store"
@@ -57,10 +58,25 @@ var ErrInterrupted = errors.New("interrupted")
 // Run runs a trial and returns what was seen. It never fails: a trial that the lab could not
 // finish says so in Observation.Broken.
 func (l *Lab) Run(ctx context.Context, t scenarios.Trial) lab.Observation {
+	if t.Setup.Simulate {
+		return simulated(ctx, t)
+	}
 	if l.clock == Wall {
 		return l.onWall(ctx, t)
 	}
 	obs, _ := l.onVirtual(ctx, t)
+	return obs
+}
+
+// simulated runs a trial that has no machines: it needs nothing of the lab.
+func simulated(ctx context.Context, t scenarios.Trial) lab.Observation {
+	obs, err := simulation.Run(ctx, t)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		obs.Broken = ErrInterrupted.Error()
+	case err != nil:
+		obs.Broken = err.Error()
+	}
 	return obs
 }
 

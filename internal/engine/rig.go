@@ -283,20 +283,18 @@ func (r *rig) operate(obs *lab.Observation) error {
 	for i := range names {
 		names[i] = "op-" + strconv.Itoa(i+1)
 	}
-	offsets := lab.Offsets(r.trial.Seed, names)
+	offsets, begins := lab.Offsets(r.trial.Seed, names), setup.Begins(r.trial.Seed)
 	var operations sync.WaitGroup
 	for i, name := range names {
 		obs.Outcomes[i].Operation = name
 		operations.Add(1)
 		r.group.Go(func() {
 			defer operations.Done()
-			intent, start := planned(setup, i)
-			if clock.Sleep(r.life, start+offsets[i]) != nil {
+			if clock.Sleep(r.life, begins[i]+offsets[i]) != nil {
 				return
 			}
 			r.journal.record(lab.Event{Kind: lab.Start, Operation: name, Node: setup.Caller.Name})
-			intent.Operation = name
-			out := r.caller.Place(r.life, intent)
+			out := r.caller.Place(r.life, planned(setup, i, name))
 			if r.life.Err() != nil {
 				return // ended by the lab, not by the operation: it has no outcome
 			}
@@ -312,13 +310,13 @@ func (r *rig) operate(obs *lab.Observation) error {
 	return ground(errors.Join(counts...))
 }
 
-// planned is what the operation at position i, from 0, asks for, and when it starts.
-func planned(setup scenarios.Setup, i int) (caller.Intent, time.Duration) {
+// planned is what the operation at position i, from 0, asks for.
+func planned(setup scenarios.Setup, i int, name string) caller.Intent {
 	if i >= len(setup.Schedule) {
-		return caller.Intent{}, setup.Begins(i)
+		return caller.Intent{Operation: name}
 	}
 	o := setup.Schedule[i]
-	return caller.Intent{Amount: int64(o.Amount), Item: o.Item, Key: o.Key, Tenant: o.Tenant}, setup.Begins(i)
+	return caller.Intent{Operation: name, Amount: int64(o.Amount), Item: o.Item, Key: o.Key, Tenant: o.Tenant}
 }
 
 // settle waits until no connection can bring anything more. The pauses double: on the virtual

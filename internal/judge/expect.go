@@ -253,6 +253,11 @@ func (v view) common(get func(lab.Outcome) string) string {
 	for _, o := range v.obs.Outcomes {
 		count[get(o)]++
 	}
+	if totals := v.obs.Totals; totals != nil {
+		for _, e := range totals.Ends {
+			count[get(lab.Outcome{Belief: e.Belief, Reason: e.Reason})] += e.Operations
+		}
+	}
 	values := slices.Sorted(maps.Keys(count))
 	if len(values) == 1 {
 		return values[0]
@@ -265,6 +270,9 @@ func (v view) common(get func(lab.Outcome) string) string {
 }
 
 func (v view) callerDone() (last time.Duration) {
+	if v.obs.Totals != nil {
+		return v.obs.Totals.CallerDone
+	}
 	for _, o := range v.obs.Outcomes {
 		last = max(last, o.DoneAt)
 	}
@@ -310,6 +318,12 @@ func (v view) arrivalsAt() map[string]int {
 func (v view) answers() map[string]int {
 	servers := v.trial.Setup.Server.ReplicaNames()
 	out := map[string]int{}
+	if totals := v.obs.Totals; totals != nil {
+		for status, n := range totals.Answers {
+			out[strconv.Itoa(status)] = n
+		}
+		return out
+	}
 	for _, e := range v.obs.Events {
 		if (e.Kind == lab.Answer || e.Kind == lab.ClientGone && e.Status != 0) && slices.Contains(servers, e.Node) {
 			out[strconv.Itoa(e.Status)]++
@@ -328,6 +342,9 @@ func (v view) ledgers() map[string]int {
 
 // tries counts the sends of the caller, and its tries that came to none because a limit was over.
 func (v view) tries() int {
+	if v.obs.Totals != nil {
+		return v.result.Counts.Sends
+	}
 	return len(v.times(func(e lab.Event) bool {
 		return e.Node == v.trial.Setup.Caller.Name && (e.Kind == lab.Send || e.Kind == lab.Failure && e.Detail == lab.PastDeadline)
 	}))
@@ -343,6 +360,9 @@ func (v view) turnedAway() (n int) {
 }
 
 func (v view) budgetSpent() int {
+	if v.obs.Totals != nil {
+		return v.obs.Totals.BudgetSpent
+	}
 	return len(v.times(func(e lab.Event) bool { return e.Kind == lab.Stop && e.Detail == policy.BudgetSpent }))
 }
 
@@ -358,6 +378,9 @@ func (v view) ordersTold() int {
 
 // runs counts how often the order service began to work.
 func (v view) runs() int {
+	if v.obs.Totals != nil {
+		return v.obs.Totals.Runs
+	}
 	servers := v.trial.Setup.Server.ReplicaNames()
 	n := 0
 	for _, e := range v.obs.Events {

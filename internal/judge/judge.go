@@ -25,6 +25,7 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 		Counts: count(t, obs), SettledMs: lab.Millis(obs.Settled),
 		Nodes: obs.Nodes, Orders: obs.Effects, Entries: obs.Entries, Events: obs.Events, Defect: obs.Defect, Environment: obs.Environment,
 		Checks: []lab.Check{}, Reasons: []string{}, Uncounted: len(obs.Nodes) == 0,
+		Simulated: t.Setup.Simulate,
 	}
 	r.Answers = view{trial: t, obs: obs}.answers()
 	r.Ledgers = ledgers(t, obs)
@@ -42,6 +43,13 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 		left.Add(o.Done())
 		r.Reasons = append(r.Reasons, o.Reason)
 		r.CallerDoneMs = max(r.CallerDoneMs, lab.Millis(o.DoneAt))
+	}
+	if totals := obs.Totals; totals != nil {
+		for _, e := range totals.Ends {
+			r.Beliefs.AddTimes(e.Belief, e.Operations)
+		}
+		left = r.Beliefs
+		r.CallerDoneMs = lab.Millis(totals.CallerDone)
 	}
 	if left != r.Beliefs {
 		r.BeliefsWhenCallerDone = &left
@@ -109,6 +117,11 @@ func count(t scenarios.Trial, obs lab.Observation) lab.Counts {
 			c.Arrivals += n.Arrivals
 		}
 	}
+	if all := obs.Totals; all != nil {
+		c.Effects, c.EffectsWhenCallerDone, c.Amount = all.Effects, all.EffectsWhenCallerDone, all.Amount
+		c.Duplicates, c.Lost, c.FalseFailures, c.Late = all.Duplicates, all.Lost, all.FalseFailures, all.Late
+		return c
+	}
 	for _, e := range obs.Events {
 		if e.Kind == lab.Question {
 			c.Lookups++
@@ -173,6 +186,9 @@ func lostUpdates(t scenarios.Trial, obs lab.Observation) int {
 
 // longestHold is the longest time from the start of an operation to its end.
 func longestHold(obs lab.Observation) (longest time.Duration) {
+	if obs.Totals != nil {
+		return obs.Totals.LongestHold
+	}
 	started := map[string]time.Duration{}
 	for _, e := range obs.Events {
 		if e.Kind == lab.Start {
@@ -209,15 +225,21 @@ func (v view) premises() []lab.Check {
 			Kind: "premise", Name: "the caller's clock was set", Expected: times(want), Actual: times(got), Held: got == want,
 		})
 	}
-	ended := 0
+	ended, all := 0, len(v.obs.Outcomes)
 	for _, o := range v.obs.Outcomes {
 		if o.Belief != "" {
 			ended++
 		}
 	}
+	if totals := v.obs.Totals; totals != nil {
+		for _, e := range totals.Ends {
+			ended += e.Operations
+		}
+		all = v.trial.Setup.Operations
+	}
 	checks = append(checks, lab.Check{
 		Kind: "premise", Name: "every operation has an outcome",
-		Expected: fmt.Sprint(len(v.obs.Outcomes)), Actual: fmt.Sprint(ended), Held: ended == len(v.obs.Outcomes),
+		Expected: fmt.Sprint(all), Actual: fmt.Sprint(ended), Held: ended == all,
 	})
 	if s := v.obs.Series; s != nil {
 		checks = append(checks, lab.Check{

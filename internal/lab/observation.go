@@ -95,6 +95,30 @@ type Store struct {
 	Settings map[string]string `json:"settings,omitempty"`
 }
 
+// Totals are the counts of a trial of which nobody has kept the events and the rows: a simulated one.
+type Totals struct {
+	Runs                  int // times that the order service began to work
+	Effects               int
+	EffectsWhenCallerDone int
+	Duplicates            int // effects above wanted
+	Lost                  int // operations believed ok with too few effects
+	FalseFailures         int // operations believed failed though an effect exists
+	Late                  int // effects after the caller was done
+	Amount                int64
+	BudgetSpent           int         // tries that were not followed by another because a retry budget was spent
+	Answers               map[int]int // of the order service, by status
+	Ends                  []End       // how the operations ended
+	CallerDone            time.Duration
+	LongestHold           time.Duration
+}
+
+// End is how some operations ended.
+type End struct {
+	Belief     Belief
+	Reason     string // what the belief rests on
+	Operations int    // how many
+}
+
 // Observation is everything that was seen in one trial. It holds no judgement and can be judged
 // again.
 type Observation struct {
@@ -103,6 +127,7 @@ type Observation struct {
 	Entries     []Entry   // of all ledgers beside the orders, read by SQL in the same moment
 	State       *State    // of the row that requests share, read by SQL in the same moment; nil where there is none
 	Outcomes    []Outcome // one per operation
+	Totals      *Totals   // in place of events, effects and outcomes where the trial was simulated; else nil
 	Nodes       []Node    // caller, hops in order, replicas
 	Faults      []FaultCount
 	Store       Store

@@ -58,14 +58,17 @@ type Beliefs struct {
 }
 
 // Add counts one more operation.
-func (b *Beliefs) Add(belief Belief) {
+func (b *Beliefs) Add(belief Belief) { b.AddTimes(belief, 1) }
+
+// AddTimes counts n more operations.
+func (b *Beliefs) AddTimes(belief Belief, n int) {
 	switch belief {
 	case OK:
-		b.OK++
+		b.OK += n
 	case Failed:
-		b.Failed++
+		b.Failed += n
 	case Unknown:
-		b.Unknown++
+		b.Unknown += n
 	}
 }
 
@@ -103,6 +106,7 @@ type Result struct {
 	Configuration string  `json:"configuration"`
 	ID            string  `json:"id"`
 	Seed          int64   `json:"seed"`
+	Simulated     bool    `json:"simulated,omitempty"` // no machines and no database: there are counts, and neither events nor orders nor reasons
 	Counts        Counts  `json:"counts"`
 	Uncounted     bool    `json:"uncounted,omitempty"` // the trial broke before anything was counted: the zeros mean nothing
 	Amplification float64 `json:"amplification"`       // arrivals ÷ operations

@@ -289,6 +289,13 @@ func plan(list []*scenarios.Scenario, o Options, doc *lab.Document) ([]job, erro
 		}
 		g.redis, g.redisBy = redisFor(s, trials, o)
 		for _, t := range trials {
+			if t.Setup.Simulate && o.Clock == engine.Wall {
+				skip := lab.Skip{Scenario: s.Name, ID: t.ID, Reason: "it is simulated: no time passes in it, real time least of all"}
+				if !slices.Contains(doc.Skipped, skip) { // one for all seeds
+					doc.Skipped = append(doc.Skipped, skip)
+				}
+				continue
+			}
 			if t.Setup.NeedsReplica() && g.redis != storage.Server {
 				doc.Skipped = append(doc.Skipped, lab.Skip{
 					Scenario: s.Name, ID: t.ID, Missing: storage.Server,

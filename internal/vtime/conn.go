@@ -84,10 +84,7 @@ func (c *conn) send(now time.Time, p packet) {
 	}
 	p.at = now.Add(c.latency)
 	if p.kind == fin || p.kind == rst {
-		// A close takes a little longer than the request did. Else a limit of the
-		// client and a timer of the same length that the request's arrival started
-		// would end in one instant, and the scheduler would choose which is first.
-		p.at = p.at.Add(c.latency/7 + 3)
+		p.at = now.Add(CloseLatency(c.latency))
 	}
 	if c.network.clock.virtual {
 		p.at = c.network.clock.instants.apart(p.at, c)

@@ -153,6 +153,12 @@ func Latency(seed int64, id, direction string) time.Duration {
 	return minLatency + time.Duration(h%uint64(maxLatency-minLatency+1))
 }
 
+// CloseLatency returns how long a close takes where data takes latency: a little
+// longer. Else a limit of the client and a timer of the same length that the
+// request's arrival started would end in one instant, and the scheduler would
+// choose which is first.
+func CloseLatency(latency time.Duration) time.Duration { return latency + latency/7 + 3 }
+
 // Blackhole implements [Network].
 func (m *Memory) Blackhole(host string) {
 	m.mu.Lock()

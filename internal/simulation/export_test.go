@@ -1,0 +1,4 @@
+package simulation
+
+// Record is [Run] with every event recorded.
+var Record = run

@@ -1,0 +1,200 @@
+package simulation
+
+import (
+	"net/http"
+	"time"
+
+	"retrylab/caller/policy"
+	"retrylab/internal/lab"
+	"retrylab/internal/vtime"
+	"retrylab/scenarios"
+	"retrylab/slowserver/capacity"
+	"retrylab/slowserver/fault"
+)
+
+// server is the order service: workers, and those who wait for one.
+type server struct {
+	scenarios.Server
+	name     string // of its one replica
+	pool     capacity.Pool
+	requests []request
+	free     []int32 // places in requests
+	idle     int     // workers
+	waiting  []int32 // requests
+	arrivals int
+	fired    []int // of each fault, how often
+}
+
+// request is a request on its way to the service, in it, or on its way back.
+type request struct {
+	operation int32
+	send      uint32
+	arrival   int           // which it is, from 1
+	back      time.Duration // how long the answer takes
+	deadline  time.Duration // what is left of it when the request is sent, then when it is over; 0 for none
+	spread    time.Duration // the part of the work that differs from one request to the next
+	result    result        // of its send
+	path      string        // empty where nobody records
+}
+
+func newServer(s scenarios.Server) server {
+	return server{
+		Server: s, name: s.ReplicaNames()[0], idle: s.Workers, fired: make([]int, len(s.Faults)),
+		pool: capacity.Pool{Workers: s.Workers, Queue: s.Queue, Shed: s.Shed},
+	}
+}
+
+// take keeps a request and returns its place, give forgets what is there.
+func (s *server) take(r request) int32 {
+	if last := len(s.free) - 1; last >= 0 {
+		n := s.free[last]
+		s.free = s.free[:last]
+		s.requests[n] = r
+		return n
+	}
+	s.requests = append(s.requests, r)
+	return int32(len(s.requests) - 1)
+}
+
+func (s *server) give(n int32) request {
+	s.free = append(s.free, n)
+	return s.requests[n]
+}
+
+// strikes returns the first fault at a place that strikes now, -1 for none.
+func (s *server) strikes(at fault.Place, arrival int, now time.Duration) int {
+	for i, f := range s.Faults {
+		if f.At == at && f.Strikes(arrival, 1, now) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (w *world) fire(fault int, i int32, path string) {
+	w.server.fired[fault]++
+	w.noteAt(path, i, lab.Event{Kind: lab.Fault, Node: w.server.name, Detail: w.server.Faults[fault].Name()})
+}
+
+// noteServer records something of a request at the service.
+func (w *world) noteServer(r *request, e lab.Event) {
+	e.Node = w.server.name
+	w.noteAt(r.path, r.operation, e)
+}
+
+// arrive has a request reach the service: it finds a worker, a place in the queue, or neither.
+func (w *world) arrive(n int32) {
+	s := &w.server
+	r := &s.requests[n]
+	s.arrivals++
+	r.arrival = s.arrivals
+	w.noteServer(r, lab.Event{Kind: lab.Arrival})
+	w.count(func(s *lab.Series) *[]int { return &s.Arrivals })
+	if r.deadline > 0 {
+		r.deadline += w.now
+	}
+	switch {
+	case s.pool.Workers == 0:
+		w.work(n)
+	case s.idle > 0:
+		s.idle--
+		if !w.work(n) {
+			w.leave()
+		}
+	case s.pool.Queue != nil && len(s.waiting) >= *s.pool.Queue:
+		w.noteServer(r, lab.Event{Kind: lab.Queue, Detail: capacity.Full})
+		w.answer(n, result{status: http.StatusServiceUnavailable})
+	default:
+		w.noteServer(r, lab.Event{Kind: lab.Queue, Detail: lab.QueueWaits})
+		w.wait()
+		s.waiting = append(s.waiting, n)
+	}
+}
+
+// wait tells the series how many have waited until now.
+func (w *world) wait() {
+	if w.series != nil {
+		w.series.Wait(len(w.server.waiting), w.now)
+	}
+}
+
+// work begins to work on a request. It reports false when a fault has ended that at once.
+func (w *world) work(n int32) bool {
+	s := &w.server
+	r := &s.requests[n]
+	// As the service has it: one fault after the other, until one of them ends the request.
+	for i, f := range s.Faults {
+		if f.At != fault.BeforeGuard || !f.Strikes(r.arrival, 1, w.now) {
+			continue
+		}
+		w.fire(i, r.operation, r.path)
+		switch f.Do {
+		case fault.Status.Name:
+			end := result{status: f.Status}
+			end.retryAfter, end.hasRetryAfter = policy.ParseRetryAfter(f.RetryAfter, time.Time{})
+			w.answer(n, end)
+		case fault.Reset.Name:
+			w.drop(n, policy.Reset)
+		default:
+			w.drop(n, policy.EOF)
+		}
+		return false
+	}
+	w.totals.Runs++
+	w.noteServer(r, lab.Event{Kind: lab.Work})
+	w.plan(s.Processing+r.spread, event{kind: worked, who: n})
+	return true
+}
+
+// commit has the work on a request done: there is an order more.
+func (w *world) commit(n int32) {
+	r := &w.server.requests[n]
+	c := &w.clients[r.operation]
+	c.orders++
+	w.totals.Amount += int64(w.trial.Setup.Amount)
+	if c.done {
+		w.totals.Late++
+	}
+	w.noteServer(r, lab.Event{Kind: lab.Commit})
+	w.answer(n, result{status: http.StatusCreated})
+	w.leave()
+}
+
+// answer sends an answer on its way.
+func (w *world) answer(n int32, end result) {
+	r := &w.server.requests[n]
+	w.totals.Answers[end.status]++
+	w.noteServer(r, lab.Event{Kind: lab.Answer, Status: end.status})
+	r.result = end
+	w.plan(r.back, event{kind: replied, who: n})
+}
+
+// drop ends the connection of a request.
+func (w *world) drop(n int32, f policy.Failure) {
+	r := &w.server.requests[n]
+	r.result = result{failure: f}
+	w.plan(vtime.CloseLatency(r.back), event{kind: replied, who: n})
+}
+
+// leave gives a worker back: to the first that waits and is not dropped.
+func (w *world) leave() {
+	s := &w.server
+	if s.pool.Workers == 0 {
+		return
+	}
+	w.wait()
+	for len(s.waiting) > 0 {
+		n := s.waiting[0]
+		s.waiting = s.waiting[1:]
+		r := &s.requests[n]
+		if why := s.pool.Drops(w.now, r.deadline, s.Processing+s.ProcessingSpread.P50); why != "" {
+			w.noteServer(r, lab.Event{Kind: lab.Queue, Detail: why})
+			w.answer(n, result{status: http.StatusServiceUnavailable})
+			continue
+		}
+		if w.work(n) {
+			return
+		}
+	}
+	s.idle++
+}
