@@ -90,6 +90,12 @@ func TestCatalogue(t *testing.T) {
 				switch {
 				case !ok:
 					t.Errorf("%s, %q: there is no row %s:%s", s.Name, line.what, row[0], row[1])
+				case trial.Expect == nil && len(trial.Invariants) > 0:
+					var demands []string
+					for _, d := range trial.Invariants {
+						demands = append(demands, d.Expression)
+					}
+					cells = append(cells, fmt.Sprintf("`%s:%s` %s", row[0], row[1], strings.Join(demands, ", ")))
 				case trial.Expect == nil:
 					t.Errorf("%s, %q: nothing is expected of the row %s:%s", s.Name, line.what, row[0], row[1])
 				default:

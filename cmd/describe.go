@@ -157,6 +157,9 @@ func chain(t scenarios.Trial) string {
 	parts = append(parts, machine(name, slices.Concat([]string{"works " + p.Server.Processing.String(), guard, strings.Join(faults, ", "), strings.Join(ledgers, ", ")},
 		written(p.Server, nothing, "name", "processing", "replicas", "guard", "faults", "ledgers"))...))
 	text := strings.Join(parts, " → ")
+	if p.Simulate {
+		text = "simulated: " + text
+	}
 	if after := p.Reconcile.After; after > 0 {
 		text += fmt.Sprintf("; what is left open is reconciled after %s", after)
 	}
@@ -188,7 +191,11 @@ func unsaid() scenarios.Server {
 func traffic(p scenarios.Setup) string {
 	var out []string
 	for _, phase := range p.Load {
-		out = append(out, fmt.Sprintf("%g operations/s for %s", phase.Rate, phase.For))
+		random := ""
+		if phase.Arrivals == "random" {
+			random = " at random"
+		}
+		out = append(out, fmt.Sprintf("%g operations/s%s for %s", phase.Rate, random, phase.For))
 	}
 	if out != nil {
 		return strings.Join(out, ", then ")

@@ -34,7 +34,26 @@ func (p *page) histogram(b *block, r *lab.Result) []string {
 		what, of = "operations ok", func(s *lab.Series) []int { return s.OK }
 	}
 	lines = append(lines, "", h.caption("all", what))
-	return append(append(lines, h.strips(b, of)...), h.axis())
+	shares, note := h.shares(b.results)
+	lines[len(lines)-1] += note
+	return append(append(lines, h.strips(b, shares, of)...), h.axis())
+}
+
+// unlike is from how many times the operations of another configuration on one with few of them
+// would show nothing beside it.
+const unlike = 10
+
+// shares is what to multiply the counts of each result by so that those with very different numbers of
+// operations can be compared, with what to say of that.
+func (h *bars) shares(results []*lab.Result) (of func(*lab.Result) int, note string) {
+	least, most := results[0].Counts.Operations, 0
+	for _, r := range results {
+		least, most = min(least, r.Counts.Operations), max(most, r.Counts.Operations)
+	}
+	if least == 0 || most < unlike*least {
+		return func(*lab.Result) int { return 1 }, ""
+	}
+	return func(r *lab.Result) int { return most / r.Counts.Operations }, ", as shares of the operations"
 }
 
 // bars is a histogram on its way to the page.
@@ -118,11 +137,11 @@ func (h *bars) steps(v, most, lines int) int {
 }
 
 // strips draws one line for each configuration.
-func (h *bars) strips(b *block, of func(*lab.Series) []int) []string {
+func (h *bars) strips(b *block, share func(*lab.Result) int, of func(*lab.Series) []int) []string {
 	most := 1
 	for _, r := range b.results {
 		if r.Series != nil {
-			most = max(most, slices.Max(append(h.values(of(r.Series)), 0)))
+			most = max(most, share(r)*slices.Max(append(h.values(of(r.Series)), 0)))
 		}
 	}
 	var lines []string
@@ -130,7 +149,7 @@ func (h *bars) strips(b *block, of func(*lab.Series) []int) []string {
 		var line strings.Builder
 		if r.Series != nil {
 			for _, v := range h.values(of(r.Series)) {
-				line.WriteString(strings.Repeat(h.strip[h.stripStep(v, most)], h.wide))
+				line.WriteString(strings.Repeat(h.strip[h.stripStep(share(r)*v, most)], h.wide))
 			}
 		}
 		lines = append(lines, h.line(h.shorten(b.name(h.setting, r), h.names), line.String()))

@@ -186,10 +186,18 @@ func (b *block) name(s *setting, r *lab.Result) string {
 	default:
 		name += s.mid + "seed " + strconv.FormatInt(r.Seed, 10)
 	}
-	if r.Store != nil && b.store() == nil {
+	switch {
+	case r.Simulated && !b.simulated():
+		name += s.mid + "simulated"
+	case r.Store != nil && b.store() == nil:
 		name += s.mid + s.text(r.Store.Engine)
 	}
 	return name
+}
+
+// simulated reports whether every result of the block was simulated.
+func (b *block) simulated() bool {
+	return !slices.ContainsFunc(b.results, func(r *lab.Result) bool { return !r.Simulated })
 }
 
 // store is the store that every result of the block was served by, where it is not the run's.
@@ -267,10 +275,13 @@ func (p *page) headline(d *lab.Document, b *block) {
 	}
 }
 
-// run says how a block was run: clock, store and seed.
+// run says how a block was run: clock, store and seed. What is simulated has neither of the first two.
 func (p *page) run(d *lab.Document, b *block) string {
 	var parts []string
-	if d.Run.Clock != "" {
+	switch {
+	case b.simulated():
+		parts = append(parts, "simulated")
+	case d.Run.Clock != "":
 		c := p.text(d.Run.Clock) + " clock"
 		if d.Run.Speed > 0 {
 			c += " " + strconv.FormatFloat(d.Run.Speed, 'f', -1, 64) + p.cross
@@ -281,9 +292,8 @@ func (p *page) run(d *lab.Document, b *block) string {
 	if other := b.store(); other != nil {
 		store = other
 	}
-	if store.Engine != "" {
-		text := p.text(store.Engine)
-		parts = append(parts, text)
+	if store.Engine != "" && !b.simulated() {
+		parts = append(parts, p.text(store.Engine))
 	}
 	low, high := b.ran[0], b.ran[len(b.ran)-1]
 	switch {

@@ -58,7 +58,11 @@ func (c *checker) check() error {
 	c.defaults(p)
 	c.load(p)
 	if most := p.mostOperations(); p.Operations < 1 || p.Operations > most {
-		c.fail("operations", fmt.Sprintf("operations must be between 1 and %d, not %d", most, p.Operations), "")
+		hint := ""
+		if p.Operations > most && p.Operations <= maxSimulated {
+			hint = "so many can be had with simulate: true"
+		}
+		c.fail("operations", fmt.Sprintf("operations must be between 1 and %d, not %d", most, p.Operations), hint)
 	}
 	c.schedule(p)
 	c.number("concurrency", p.Concurrency)

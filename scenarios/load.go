@@ -44,6 +44,9 @@ func (s Setup) Begins(seed int64) []time.Duration {
 			}
 			phase += p.For
 		}
+		for len(out) < s.Operations { // more than the load makes: they come at its end
+			out = append(out, phase)
+		}
 	default:
 		begin := -s.Interval
 		for i := range s.Operations {

@@ -65,7 +65,11 @@ func (c *checker) simulation(p *Setup) {
 	}
 	unsaid := Setup{Simulate: true}
 	(&checker{root: &node{kind: mapping}, trial: &Trial{}}).defaults(&unsaid)
-	c.asUnsaid("", reflect.ValueOf(*p), reflect.ValueOf(unsaid))
+	said := *p
+	if said.Server.Guard.Kind == "none" {
+		said.Server.Guard.Kind = ""
+	}
+	c.asUnsaid("", reflect.ValueOf(said), reflect.ValueOf(unsaid))
 	if !slices.Contains(policy.Repeatable, p.Caller.Body) {
 		c.fail("caller.body", fmt.Sprintf("a body that is %s cannot be simulated", p.Caller.Body), "buffered or none")
 	}

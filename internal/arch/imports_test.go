@@ -33,6 +33,7 @@ var rules = []rule{
 	{pkg: "slowserver/fault", never: []string{"net/http", "internal/vtime", "slowserver/store"}, why: "it says what may be written down; the service plays it"},
 	{pkg: "slowserver/store", never: []string{"database/sql", "slowserver/store/sqlite", "slowserver/store/postgres", "slowserver/store/redis"}, why: "what an engine can do is behind the interface, not in it"},
 	{pkg: "scenarios", never: []string{"internal/engine", "internal/judge", "report", "internal/suite", "net/http", "os"}, why: "data does not run, judge or print itself, and opens no file but its own"},
+	{pkg: "internal/simulation", never: []string{"internal/engine", "internal/judge", "report", "caller", "slowserver"}, why: "it has no machines: what it shares with them is pure"},
 	{pkg: "internal/engine", never: []string{"internal/judge", "report"}, why: "who measures does not judge"},
 	{pkg: "internal/judge", never: []string{"internal/engine", "report", "net/http", "os"}, why: "it must judge a saved observation too"},
 	{pkg: "report", never: []string{"ours/..."}, except: []string{"internal/lab"}, why: "it prints values"},

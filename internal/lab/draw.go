@@ -38,21 +38,18 @@ const offsets = 100 * time.Microsecond
 // flows start late, so that no two of them ever act in one instant.
 func Offsets(seed int64, flows []string) []time.Duration {
 	out := make([]time.Duration, len(flows))
-	// For a moment that is taken: one after it from which to look for one that is not.
-	next := make(map[int32]int32, len(flows))
+	// For a moment that is taken: a later one from which to look for one that is not; else 0.
+	next := make([]int32, int(offsets)+len(flows)+1)
 	for i, flow := range flows {
-		d := int32(Draw(seed, flow, "offset") * float64(offsets))
-		for {
-			after, taken := next[d]
-			if !taken {
-				break
-			}
-			if further, taken := next[after]; taken {
-				next[d] = further // the way gets shorter for those to come
-			}
-			d = after
+		first := int32(Draw(seed, flow, "offset") * float64(offsets))
+		d := first
+		for next[d] > 0 {
+			d = next[d]
 		}
 		out[i], next[d] = time.Duration(d), d+1
+		for first != d { // the way gets shorter for those to come
+			first, next[first] = next[first], d+1
+		}
 	}
 	return out
 }

@@ -18,29 +18,29 @@ type server struct {
 	name     string // of its one replica
 	pool     capacity.Pool
 	requests []request
-	free     []int32 // places in requests
-	idle     int     // workers
-	waiting  []int32 // requests
+	paths    map[int32]string // of the requests, where somebody records
+	free     []int32          // places in requests
+	idle     int              // workers
+	waiting  []int32          // requests
 	arrivals int
 	fired    []int // of each fault, how often
 }
 
-// request is a request on its way to the service, in it, or on its way back.
+// request is a request on its way to the service, in it, or on its way back. There can be millions.
 type request struct {
 	operation int32
 	send      uint32
-	arrival   int           // which it is, from 1
-	back      time.Duration // how long the answer takes
+	arrival   int32         // which it is, from 1
+	back      int32         // how long the answer takes, in nanoseconds
 	deadline  time.Duration // what is left of it when the request is sent, then when it is over; 0 for none
 	spread    time.Duration // the part of the work that differs from one request to the next
-	result    result        // of its send
-	path      string        // empty where nobody records
+	outcome   outcome       // of its send
 }
 
 func newServer(s scenarios.Server) server {
 	return server{
 		Server: s, name: s.ReplicaNames()[0], idle: s.Workers, fired: make([]int, len(s.Faults)),
-		pool: capacity.Pool{Workers: s.Workers, Queue: s.Queue, Shed: s.Shed},
+		pool: capacity.Pool{Workers: s.Workers, Queue: s.Queue, Shed: s.Shed}, paths: map[int32]string{},
 	}
 }
 
@@ -63,8 +63,8 @@ func (s *server) give(n int32) request {
 
 // strikes returns the first fault at a place that strikes now, -1 for none.
 func (s *server) strikes(at fault.Place, arrival int, now time.Duration) int {
-	for i, f := range s.Faults {
-		if f.At == at && f.Strikes(arrival, 1, now) {
+	for i := range s.Faults {
+		if f := &s.Faults[i]; f.At == at && f.Strikes(arrival, 1, now) {
 			return i
 		}
 	}
@@ -73,13 +73,17 @@ func (s *server) strikes(at fault.Place, arrival int, now time.Duration) int {
 
 func (w *world) fire(fault int, i int32, path string) {
 	w.server.fired[fault]++
-	w.noteAt(path, i, lab.Event{Kind: lab.Fault, Node: w.server.name, Detail: w.server.Faults[fault].Name()})
+	detail := ""
+	if w.record != nil {
+		detail = w.server.Faults[fault].Name()
+	}
+	w.noteAt(path, i, lab.Event{Kind: lab.Fault, Node: w.server.name, Detail: detail})
 }
 
 // noteServer records something of a request at the service.
-func (w *world) noteServer(r *request, e lab.Event) {
+func (w *world) noteServer(n int32, e lab.Event) {
 	e.Node = w.server.name
-	w.noteAt(r.path, r.operation, e)
+	w.noteAt(w.server.paths[n], w.server.requests[n].operation, e)
 }
 
 // arrive has a request reach the service: it finds a worker, a place in the queue, or neither.
@@ -87,8 +91,8 @@ func (w *world) arrive(n int32) {
 	s := &w.server
 	r := &s.requests[n]
 	s.arrivals++
-	r.arrival = s.arrivals
-	w.noteServer(r, lab.Event{Kind: lab.Arrival})
+	r.arrival = int32(s.arrivals)
+	w.noteServer(n, lab.Event{Kind: lab.Arrival})
 	w.count(func(s *lab.Series) *[]int { return &s.Arrivals })
 	if r.deadline > 0 {
 		r.deadline += w.now
@@ -102,10 +106,10 @@ func (w *world) arrive(n int32) {
 			w.leave()
 		}
 	case s.pool.Queue != nil && len(s.waiting) >= *s.pool.Queue:
-		w.noteServer(r, lab.Event{Kind: lab.Queue, Detail: capacity.Full})
-		w.answer(n, result{status: http.StatusServiceUnavailable})
+		w.noteServer(n, lab.Event{Kind: lab.Queue, Detail: capacity.Full})
+		w.answer(n, outcome{status: http.StatusServiceUnavailable})
 	default:
-		w.noteServer(r, lab.Event{Kind: lab.Queue, Detail: lab.QueueWaits})
+		w.noteServer(n, lab.Event{Kind: lab.Queue, Detail: lab.QueueWaits})
 		w.wait()
 		s.waiting = append(s.waiting, n)
 	}
@@ -123,14 +127,15 @@ func (w *world) work(n int32) bool {
 	s := &w.server
 	r := &s.requests[n]
 	// As the service has it: one fault after the other, until one of them ends the request.
-	for i, f := range s.Faults {
-		if f.At != fault.BeforeGuard || !f.Strikes(r.arrival, 1, w.now) {
+	for i := range s.Faults {
+		f := &s.Faults[i]
+		if f.At != fault.BeforeGuard || !f.Strikes(int(r.arrival), 1, w.now) {
 			continue
 		}
-		w.fire(i, r.operation, r.path)
+		w.fire(i, r.operation, s.paths[n])
 		switch f.Do {
 		case fault.Status.Name:
-			end := result{status: f.Status}
+			end := outcome{status: uint16(f.Status)}
 			end.retryAfter, end.hasRetryAfter = policy.ParseRetryAfter(f.RetryAfter, time.Time{})
 			w.answer(n, end)
 		case fault.Reset.Name:
@@ -141,7 +146,7 @@ func (w *world) work(n int32) bool {
 		return false
 	}
 	w.totals.Runs++
-	w.noteServer(r, lab.Event{Kind: lab.Work})
+	w.noteServer(n, lab.Event{Kind: lab.Work})
 	w.plan(s.Processing+r.spread, event{kind: worked, who: n})
 	return true
 }
@@ -155,25 +160,25 @@ func (w *world) commit(n int32) {
 	if c.done {
 		w.totals.Late++
 	}
-	w.noteServer(r, lab.Event{Kind: lab.Commit})
-	w.answer(n, result{status: http.StatusCreated})
+	w.noteServer(n, lab.Event{Kind: lab.Commit})
+	w.answer(n, outcome{status: http.StatusCreated})
 	w.leave()
 }
 
 // answer sends an answer on its way.
-func (w *world) answer(n int32, end result) {
+func (w *world) answer(n int32, end outcome) {
 	r := &w.server.requests[n]
-	w.totals.Answers[end.status]++
-	w.noteServer(r, lab.Event{Kind: lab.Answer, Status: end.status})
-	r.result = end
-	w.plan(r.back, event{kind: replied, who: n})
+	w.totals.Answers[int(end.status)]++
+	w.noteServer(n, lab.Event{Kind: lab.Answer, Status: int(end.status)})
+	r.outcome = end
+	w.plan(time.Duration(r.back), event{kind: replied, who: n})
 }
 
 // drop ends the connection of a request.
 func (w *world) drop(n int32, f policy.Failure) {
 	r := &w.server.requests[n]
-	r.result = result{failure: f}
-	w.plan(vtime.CloseLatency(r.back), event{kind: replied, who: n})
+	r.outcome = failed(f)
+	w.plan(vtime.CloseLatency(time.Duration(r.back)), event{kind: replied, who: n})
 }
 
 // leave gives a worker back: to the first that waits and is not dropped.
@@ -188,8 +193,8 @@ func (w *world) leave() {
 		s.waiting = s.waiting[1:]
 		r := &s.requests[n]
 		if why := s.pool.Drops(w.now, r.deadline, s.Processing+s.ProcessingSpread.P50); why != "" {
-			w.noteServer(r, lab.Event{Kind: lab.Queue, Detail: why})
-			w.answer(n, result{status: http.StatusServiceUnavailable})
+			w.noteServer(n, lab.Event{Kind: lab.Queue, Detail: why})
+			w.answer(n, outcome{status: http.StatusServiceUnavailable})
 			continue
 		}
 		if w.work(n) {

@@ -105,32 +105,42 @@ var beliefs = []lab.Belief{"", lab.OK, lab.Failed, lab.Unknown}
 // ending is how an operation ended.
 type ending struct {
 	belief  belief
-	status  int
-	failure policy.Failure
+	failure uint8
+	status  uint16
 }
 
 // level is one layer of a client during a call.
 type level struct {
-	past   []past
+	past   []outcome // of its tries but the last
 	began  time.Duration
 	waited time.Duration
 	paid   float64
 }
 
-// past is what a layer may want to know of an earlier try.
-type past struct {
-	failure       uint8 // one of policy.Failures, from 1
+// outcome is how a send or a call of a layer ended, as small as can be: it is kept for the layers above.
+type outcome struct {
+	failure       uint8 // one of policy.Failures, from 1; 0 for none
 	hasRetryAfter bool
 	status        uint16
 	retryAfter    time.Duration
 }
 
-// result is how a send or a call of a layer ended.
-type result struct {
-	failure       policy.Failure
-	status        int
-	hasRetryAfter bool
-	retryAfter    time.Duration
+func failed(f policy.Failure) outcome {
+	return outcome{failure: uint8(slices.Index(policy.Failures, f) + 1)}
+}
+
+func (o outcome) failed() policy.Failure { return failureOf(o.failure) }
+
+func failureOf(n uint8) policy.Failure {
+	if n == 0 {
+		return policy.NoFailure
+	}
+	return policy.Failures[n-1]
+}
+
+// fill writes the outcome into one as a policy is given it.
+func (o outcome) fill(out *policy.Outcome) {
+	out.Failure, out.Status, out.RetryAfter, out.HasRetryAfter = o.failed(), int(o.status), o.retryAfter, o.hasRetryAfter
 }
 
 func newWorld(t scenarios.Trial, record func(lab.Event)) *world {
@@ -308,8 +318,8 @@ func (w *world) try(i int32, k int) {
 // pathOf is the path of tries above a layer.
 func (w *world) pathOf(i int32, k int) string {
 	w.path = append(w.path[:0], w.names[i]...)
-	for j, l := range w.trial.Layers[:k] {
-		w.path = append(append(append(w.path, '/'), l.Name...), '.')
+	for j := range k {
+		w.path = append(append(append(w.path, '/'), w.trial.Layers[j].Name...), '.')
 		w.path = strconv.AppendInt(w.path, int64(len(w.level(i, j).past)+1), 10)
 	}
 	return string(w.path)
@@ -317,8 +327,8 @@ func (w *world) pathOf(i int32, k int) string {
 
 // send starts a request.
 func (w *world) send(i int32) {
-	c, all := &w.clients[i], w.depth()
-	timeouts := w.trial.Setup.Caller.Timeouts
+	c, all, caller := &w.clients[i], w.depth(), &w.trial.Setup.Caller
+	timeouts := &caller.Timeouts
 	path := w.pathOf(i, len(w.trial.Layers))
 	c.send++
 	c.open = true
@@ -331,7 +341,7 @@ func (w *world) send(i int32) {
 		w.exceed(i) // it failed at once
 		return
 	}
-	id := w.trial.Setup.Caller.Name + ">" + w.server.name + " " + path
+	id := caller.Name + ">" + w.server.name + " " + path
 	there, back := vtime.Latency(w.trial.Seed, id, "there"), vtime.Latency(w.trial.Seed, id, "back")
 	connected := w.now + there + back
 	struck := w.server.strikes(fault.AtConnect, 0, w.now)
@@ -341,14 +351,18 @@ func (w *world) send(i int32) {
 		w.agenda.add(event{at: connected, kind: refused, who: i, send: c.send})
 	case end == 0 || end >= connected:
 		c.left = true
-		r := request{operation: i, send: c.send, back: back, path: w.kept(path)}
-		if left := w.remaining(i, all); left > 0 && w.trial.Setup.Caller.Deadline == "header" {
+		r := request{operation: i, send: c.send, back: int32(back)}
+		if left := w.remaining(i, all); left > 0 && caller.Deadline == "header" {
 			r.deadline, _ = lab.ParseDeadline(lab.FormatDeadline(left))
 		}
 		if spread := w.trial.Setup.Server.ProcessingSpread; spread != (capacity.Spread{}) {
 			r.spread = spread.At(lab.Draw(w.trial.Seed, path, "processing"))
 		}
-		w.agenda.add(event{at: connected + there, kind: arrives, who: w.server.take(r)})
+		n := w.server.take(r)
+		if w.record != nil {
+			w.server.paths[n] = path
+		}
+		w.agenda.add(event{at: connected + there, kind: arrives, who: n})
 		if silent := connected + timeouts.Read; timeouts.Read > 0 && (end == 0 || silent < end) {
 			end = silent
 		}
@@ -356,14 +370,6 @@ func (w *world) send(i int32) {
 	if end > 0 {
 		w.agenda.add(event{at: end, kind: limited, who: i, send: c.send})
 	}
-}
-
-// kept is the path of a request where somebody records what becomes of it.
-func (w *world) kept(path string) string {
-	if w.record == nil {
-		return ""
-	}
-	return path
 }
 
 // exceed ends a send whose time is over.
@@ -381,11 +387,11 @@ func (w *world) exceed(i int32) {
 // fail ends a send without an answer.
 func (w *world) fail(i int32, f policy.Failure, kind lab.Kind, detail string) {
 	w.noteSend(i, lab.Event{Kind: kind, Detail: detail})
-	w.end(i, result{failure: f})
+	w.end(i, failed(f))
 }
 
 // end ends a send.
-func (w *world) end(i int32, r result) {
+func (w *world) end(i int32, r outcome) {
 	w.clients[i].open = false
 	w.up(i, len(w.trial.Layers)-1, r)
 }
@@ -396,96 +402,86 @@ func (w *world) reply(n int32) {
 	if c := &w.clients[r.operation]; !c.open || c.send != r.send {
 		return
 	}
-	if f := r.result.failure; f != policy.NoFailure {
+	if f := r.outcome.failed(); f != policy.NoFailure {
 		w.fail(r.operation, f, lab.Failure, string(f))
 		return
 	}
-	w.noteSend(r.operation, lab.Event{Kind: lab.Reply, Status: r.result.status})
-	w.end(r.operation, r.result)
+	w.noteSend(r.operation, lab.Event{Kind: lab.Reply, Status: int(r.outcome.status)})
+	w.end(r.operation, r.outcome)
 }
 
 // up gives a layer the result of its try, which decides what comes next.
-func (w *world) up(i int32, k int, r result) {
+func (w *world) up(i int32, k int, r outcome) {
 	if k < 0 {
 		w.finish(i, r)
 		return
 	}
-	policyOf, l, caller := w.trial.Layers[k], w.level(i, k), w.trial.Setup.Caller
-	out := policy.Outcome{
-		Method: caller.Method, Body: caller.Body, Timeout: caller.Timeouts.Read, Remaining: w.remaining(i, within(k)),
-		Status: r.status, RetryAfter: r.retryAfter, HasRetryAfter: r.hasRetryAfter, Failure: r.failure,
-		Waited: l.waited, Elapsed: w.now - l.began,
-	}
+	layer, l, caller := &w.trial.Layers[k], w.level(i, k), &w.trial.Setup.Caller
 	switch {
-	case r.failure == policy.NoFailure:
+	case r.failure == 0:
 	case w.expired(i, within(k)) >= 0:
-		out.Failure = policy.TotalTimeout
-	case r.failure == policy.TotalTimeout:
-		out.Failure = policy.AttemptTimeout
+		r.failure = failed(policy.TotalTimeout).failure
+	case r.failed() == policy.TotalTimeout:
+		r.failure = failed(policy.AttemptTimeout).failure
 	}
-	n := len(l.past) + 1
-	d := policyOf.Next(w.outcomes(l, out), lab.Draw(w.trial.Seed, caller.Name, w.pathOf(i, k), policyOf.Name, strconv.Itoa(n)))
+	// Of its earlier tries a layer looks at what happened, of the last at more.
+	w.tries = append(w.tries[:0], make([]policy.Outcome, len(l.past)+1)...)
+	for j := range w.tries {
+		out := &w.tries[j]
+		out.Method, out.Body = caller.Method, caller.Body
+		if j < len(l.past) {
+			l.past[j].fill(out)
+		}
+	}
+	n := len(w.tries)
+	out := &w.tries[n-1]
+	r.fill(out)
+	out.Timeout, out.Remaining = caller.Timeouts.Read, w.remaining(i, within(k))
+	out.Waited, out.Elapsed = l.waited, w.now-l.began
+	d := layer.Next(w.tries, lab.Draw(w.trial.Seed, caller.Name, w.pathOf(i, k), layer.Name, strconv.Itoa(n)))
 	if a := w.accounts[k]; a != nil {
-		l.paid, d = policyOf.Settle(a, out, d, l.paid)
+		l.paid, d = layer.Settle(a, *out, d, l.paid)
 	}
 	if !d.Retry {
-		if out.Failure != policy.NoFailure || out.Status >= 300 {
+		if !out.Succeeded() {
 			w.noteTry(i, k, lab.Event{Kind: lab.Stop, Detail: d.Reason})
 		}
 		if d.Reason == policy.BudgetSpent {
 			w.totals.BudgetSpent++
 		}
-		r.failure = out.Failure
 		w.up(i, k-1, r)
 		return
 	}
 	w.noteTry(i, k, lab.Event{Kind: lab.Retry, Wait: d.Wait, Detail: d.Reason})
-	if l.past == nil {
-		l.past = make([]past, 0, min(max(policyOf.Attempts-1, 1), 8))
-	}
 	if end := w.earliest(i, within(k)); end > 0 && end <= w.now+d.Wait {
 		w.agenda.add(event{at: end, kind: cut, who: i, level: uint8(k)})
 		return
 	}
-	l.past = append(l.past, past{
-		failure: uint8(slices.Index(policy.Failures, out.Failure) + 1), status: uint16(out.Status),
-		retryAfter: out.RetryAfter, hasRetryAfter: out.HasRetryAfter,
-	})
+	if l.past == nil {
+		l.past = make([]outcome, 0, min(max(layer.Attempts-1, 1), 8))
+	}
+	l.past = append(l.past, r)
 	l.waited = d.Wait
 	w.plan(d.Wait, event{kind: woken, who: i, level: uint8(k)})
-}
-
-// outcomes are all tries of a call, of which out is the last.
-func (w *world) outcomes(l *level, out policy.Outcome) []policy.Outcome {
-	w.tries = w.tries[:0]
-	for _, p := range l.past {
-		earlier := policy.Outcome{Method: out.Method, Body: out.Body, Status: int(p.status), RetryAfter: p.retryAfter, HasRetryAfter: p.hasRetryAfter}
-		if p.failure > 0 {
-			earlier.Failure = policy.Failures[p.failure-1]
-		}
-		w.tries = append(w.tries, earlier)
-	}
-	w.tries = append(w.tries, out)
-	return w.tries
 }
 
 // interrupt ends a layer's wait, and with it the layer, by a limit around it.
 func (w *world) interrupt(i int32, k int) {
 	w.noteTry(i, k, lab.Event{Kind: lab.Timeout, Detail: w.stage(w.expired(i, within(k)))})
-	w.up(i, k-1, result{failure: policy.TotalTimeout})
+	w.up(i, k-1, failed(policy.TotalTimeout))
 }
 
 // finish ends an operation: the caller makes up its mind.
-func (w *world) finish(i int32, r result) {
+func (w *world) finish(i int32, r outcome) {
 	c := &w.clients[i]
 	c.done, c.whenDone, c.belief = true, c.orders, believe(r, c.left)
-	w.ends[ending{c.belief, r.status, r.failure}]++
+	w.ends[ending{c.belief, r.failure, r.status}]++
 	w.totals.CallerDone = max(w.totals.CallerDone, w.now)
 	w.totals.LongestHold = max(w.totals.LongestHold, w.now-w.begins[i])
 	if beliefs[c.belief] == lab.OK {
 		w.count(func(s *lab.Series) *[]int { return &s.OK })
 	}
-	w.note(i, lab.Event{Kind: lab.Done, Status: r.status, Detail: string(beliefs[c.belief])})
+	w.note(i, lab.Event{Kind: lab.Done, Status: int(r.status), Detail: string(beliefs[c.belief])})
 	for k := range w.trial.Layers {
 		w.level(i, k).past = nil
 	}
@@ -493,12 +489,12 @@ func (w *world) finish(i int32, r result) {
 
 // believe is what a caller makes of an end, as package caller does. left says that something of the
 // operation has left the host.
-func believe(r result, left bool) belief {
+func believe(r outcome, left bool) belief {
 	of := lab.Failed
 	switch {
-	case r.failure != policy.NoFailure && left, r.status == http.StatusBadGateway, r.status == http.StatusGatewayTimeout:
+	case r.failure != 0 && left, r.status == http.StatusBadGateway, r.status == http.StatusGatewayTimeout:
 		of = lab.Unknown
-	case r.failure == policy.NoFailure && r.status < 300:
+	case r.failure == 0 && r.status < 300:
 		of = lab.OK
 	}
 	return belief(slices.Index(beliefs, of))
@@ -506,10 +502,10 @@ func believe(r result, left bool) belief {
 
 // reason is what a belief rests on.
 func (e ending) reason() string {
-	if e.failure != policy.NoFailure {
-		return strings.ReplaceAll(string(e.failure), "-", " ")
+	if e.failure != 0 {
+		return strings.ReplaceAll(string(failureOf(e.failure)), "-", " ")
 	}
-	return strconv.Itoa(e.status)
+	return strconv.Itoa(int(e.status))
 }
 
 // count counts what happens now in one of the lists of the series.
