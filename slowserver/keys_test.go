@@ -137,6 +137,31 @@ func TestKeysBesideTheDatabase(t *testing.T) {
 			journal: "arrival, claim done, answer 201",
 		},
 		{
+			name: "not to be reached", settings: guarded(nil), faults: struck(fault.BeforeGuard, "redis-down", 2),
+			answers: []string{"201, order 1", "503, store"}, effects: 1,
+			journal: "arrival, fault redis-down@before-guard, answer 503",
+		},
+		{
+			name: "not to be reached, and let through", settings: guarded(func(s *guard.Settings) { s.FailOpen = true }), faults: struck(fault.BeforeGuard, "redis-down", 2),
+			answers: []string{"201, order 1", "201, order 2"}, effects: 2,
+			journal: "arrival, fault redis-down@before-guard, check unreachable, work, commit, answer 201",
+		},
+		{
+			name: "not to be reached, let through, index", settings: guarded(func(s *guard.Settings) { s.FailOpen, s.Index = true, true }), faults: struck(fault.BeforeGuard, "redis-down", 2),
+			answers: []string{"201, order 1", "201, order 1 again"}, effects: 1,
+			journal: "arrival, fault redis-down@before-guard, check unreachable, work, claim done, rollback duplicate, answer 201",
+		},
+		{
+			name: "not to be told of the order", settings: guarded(func(s *guard.Settings) { s.FailOpen = true }), faults: struck(fault.AfterCommit, "redis-down", 1),
+			answers: []string{"201, order 1", "409, in-progress"}, effects: 1,
+			journal: "arrival, claim held, answer 409",
+		},
+		{
+			name: "not to be told of the order, and an error", settings: guarded(nil), faults: struck(fault.AfterCommit, "redis-down", 1),
+			answers: []string{"503, store", "409, in-progress"}, effects: 1,
+			journal: "arrival, claim held, answer 409",
+		},
+		{
 			name: "a restart", settings: guarded(nil), faults: struck(fault.BeforeGuard, "redis-restart", 2),
 			answers: []string{"201, order 1", "201, order 2"}, effects: 2,
 			journal: "arrival, fault redis-restart@before-guard, claim won, work, commit, answer 201",

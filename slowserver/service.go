@@ -221,6 +221,7 @@ type handling struct {
 	until  time.Duration   // scenario time at which the client's deadline is over; 0 for none
 	struck []bool          // per fault: it has been played on this request
 
+	noKeys  bool          // it cannot reach the store of keys
 	row     store.Row     // the shared row as it was read before the work
 	state   string        // what the order's transaction has made of it
 	same    bool          // it has changed nothing, and there is no order
@@ -460,6 +461,9 @@ func (s *stricken) FailOverKeys() error { return s.service.config.Keys.Failover(
 // LoseFinish loses what the guard would write now that the order is committed.
 func (s *stricken) LoseFinish() { s.pass.Committed = nil }
 
+// CutOffKeys keeps the request from the store of keys.
+func (s *stricken) CutOffKeys() { s.noKeys = true }
+
 // LoseKeysReply loses the next reply of the store of keys.
 func (s *stricken) LoseKeysReply() { s.service.config.Keys.CutNextReply() }
 
@@ -603,7 +607,7 @@ func (h *handling) desk() guard.Desk {
 		Settings: s.config.Guard,
 		Conflict: s.config.Conflict,
 		Store:    h.store,
-		Keys:     h.life.keys(),
+		Keys:     h.keys(),
 		Memory:   &h.life.memory,
 		Now:      s.config.Clock.Now,
 		Date:     s.config.Clock.Date,

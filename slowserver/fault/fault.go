@@ -32,7 +32,7 @@ var Places = []Place{AtConnect, BeforeGuard, AfterClaim, InWork, BeforeCommit, I
 // Settings is a fault as a scenario file writes it.
 type Settings struct {
 	At         Place         `yaml:"at" doc:"where it strikes: connect, before-guard, after-claim, in-work, before-commit, in-commit, after-commit or in-reply"`
-	Do         string        `yaml:"do" doc:"what it does: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, lose-finish, partition, redis-restart, redis-failover, redis-lose-reply, malformed, empty, truncate, redirect, refuse, blackhole, unknown-host or lose-request"`
+	Do         string        `yaml:"do" doc:"what it does: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, lose-finish, partition, redis-restart, redis-failover, redis-lose-reply, redis-down, malformed, empty, truncate, redirect, refuse, blackhole, unknown-host or lose-request"`
 	Into       time.Duration `yaml:"into" doc:"in-work: how far into the work it strikes, at the latest at its end"`
 	Arrivals   []int         `yaml:"arrivals" doc:"the arrivals it strikes, counted from 1 over all replicas; all of them when absent"`
 	Replicas   []int         `yaml:"replicas" doc:"the replicas it strikes, counted from 1; all of them when absent"`
@@ -98,6 +98,8 @@ type Request interface {
 	FailOverKeys() error
 	// LoseFinish loses what the guard would write when the order is committed.
 	LoseFinish()
+	// CutOffKeys keeps the request from the store of keys from now on.
+	CutOffKeys()
 	// LoseKeysReply loses the next reply of the store of keys.
 	LoseKeysReply()
 }
@@ -157,7 +159,7 @@ const maxAnswer = 4 << 20
 var handling = []Place{BeforeGuard, AfterClaim, InWork, BeforeCommit, AfterCommit, InReply}
 
 // Kinds lists what a fault can do.
-var Kinds = []Kind{Delay, Close, Reset, Status, Lose, Dribble, Crash, LoseCommit, LoseCommitReply, LoseFinish, Partition, RedisRestart, RedisFailover, RedisLoseReply, Malformed, Empty, Truncate, Redirect, Refuse, Blackhole, UnknownHost, LoseRequest}
+var Kinds = []Kind{Delay, Close, Reset, Status, Lose, Dribble, Crash, LoseCommit, LoseCommitReply, LoseFinish, Partition, RedisRestart, RedisFailover, RedisLoseReply, RedisDown, Malformed, Empty, Truncate, Redirect, Refuse, Blackhole, UnknownHost, LoseRequest}
 
 // Find returns the kind of that name.
 func Find(name string) (Kind, bool) {

@@ -46,8 +46,8 @@ func TestCheck(t *testing.T) {
 		{"redis-failover", Settings{At: BeforeCommit, Do: "redis-failover"}, nil},
 		{"redis-lose-reply", Settings{At: AfterCommit, Do: "redis-lose-reply"}, nil},
 
-		{"nothing", Settings{}, &Problem{"do", `unknown fault ""`, "one of: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, lose-finish, partition, redis-restart, redis-failover, redis-lose-reply, malformed, empty, truncate, redirect, refuse, blackhole, unknown-host, lose-request"}},
-		{"unknown", Settings{At: InReply, Do: "explode"}, &Problem{"do", `unknown fault "explode"`, "one of: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, lose-finish, partition, redis-restart, redis-failover, redis-lose-reply, malformed, empty, truncate, redirect, refuse, blackhole, unknown-host, lose-request"}},
+		{"nothing", Settings{}, &Problem{"do", `unknown fault ""`, "one of: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, lose-finish, partition, redis-restart, redis-failover, redis-lose-reply, redis-down, malformed, empty, truncate, redirect, refuse, blackhole, unknown-host, lose-request"}},
+		{"unknown", Settings{At: InReply, Do: "explode"}, &Problem{"do", `unknown fault "explode"`, "one of: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, lose-finish, partition, redis-restart, redis-failover, redis-lose-reply, redis-down, malformed, empty, truncate, redirect, refuse, blackhole, unknown-host, lose-request"}},
 		{"nowhere", Settings{Do: "close"}, &Problem{"at", `close cannot strike at ""`, "it strikes at: " + inOrder}},
 		{"an unknown place", Settings{At: "lunch", Do: "close"}, &Problem{"at", `close cannot strike at "lunch"`, "it strikes at: " + inOrder}},
 		{"close at connect", Settings{At: AtConnect, Do: "close"}, &Problem{"at", `close cannot strike at "connect"`, "it strikes at: " + inOrder}},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"retrylab/internal/lab"
@@ -16,7 +17,7 @@ import (
 var RedisPrecheck = Guard{
 	Name:  "redis-precheck",
 	Doc:   "asks a store of keys beside the database: what that forgets is done again",
-	Takes: []string{"retry-after", "fingerprint", "key-from", "key-value", "scope", "on-failure", "ttl", "open-ttl", "presence", "write", "client-retries", "index"},
+	Takes: []string{"retry-after", "fingerprint", "key-from", "key-value", "scope", "on-failure", "ttl", "open-ttl", "presence", "write", "client-retries", "index", "fail-open"},
 	Keys:  true,
 	Admit: func(ctx context.Context, d Desk, r Request) (Pass, error) {
 		admit := d.claimBeside
@@ -24,6 +25,10 @@ var RedisPrecheck = Guard{
 			admit = d.lookBeside
 		}
 		pass, err := admit(ctx, r)
+		if d.Settings.FailOpen && errors.Is(err, store.ErrUnreachable) {
+			d.Record(lab.LookUp, "unreachable")
+			pass, err = Pass{}, nil
+		}
 		if err == nil && pass.Answer == nil && d.Settings.Index {
 			pass.Claim, pass.Finish = d.claimBehind(r), finish(r)
 		}
@@ -109,7 +114,11 @@ func (r Request) value(rec store.Record) string {
 // writeBeside stores the answer under the key.
 func (d Desk) writeBeside(r Request) func(context.Context, Answer) error {
 	return func(ctx context.Context, a Answer) error {
-		return d.Keys.Set(ctx, r.Key, r.value(done(a)), d.Settings.TTL)
+		err := d.Keys.Set(ctx, r.Key, r.value(done(a)), d.Settings.TTL)
+		if d.Settings.FailOpen && errors.Is(err, store.ErrUnreachable) {
+			return nil
+		}
+		return err
 	}
 }
 
@@ -140,6 +149,9 @@ func (d Desk) claimBehind(r Request) func(context.Context, store.Tx) (*Answer, e
 			err = d.writeBeside(r)(ctx, *dup)
 		default:
 			err = d.Keys.Delete(ctx, r.Key)
+		}
+		if d.Settings.FailOpen && errors.Is(err, store.ErrUnreachable) {
+			err = nil
 		}
 		return dup, err
 	}

@@ -38,6 +38,7 @@ type Settings struct {
 	Presence    string        `yaml:"presence" doc:"redis-precheck: what it means that a key is there: status (its value says in progress or holds the answer, the default) or done"`
 	Write       string        `yaml:"write" doc:"redis-precheck: when the key is written: first (SET NX before the work, the default) or last (after the commit)"`
 	Retries     int           `yaml:"client-retries" doc:"redis-precheck: how often the client of Redis repeats a command by itself when its reply is lost, 0 to 10; not at all when absent"`
+	FailOpen    bool          `yaml:"fail-open" doc:"redis-precheck: lets a request through when Redis cannot be reached; it is told 503 when absent"`
 	Index       bool          `yaml:"index" doc:"redis-precheck: the database has a unique index behind it"`
 }
 
@@ -131,6 +132,7 @@ var fields = []field{
 	{name: "open-ttl", set: func(s Settings) bool { return s.OpenTTL != 0 }},
 	{name: "ttl", set: func(s Settings) bool { return s.TTL != 0 }},
 	{name: "client-retries", set: func(s Settings) bool { return s.Retries != 0 }},
+	{name: "fail-open", set: func(s Settings) bool { return s.FailOpen }},
 	{name: "index", set: func(s Settings) bool { return s.Index }},
 }
 

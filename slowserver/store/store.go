@@ -137,6 +137,7 @@ var (
 	ErrAborted        = errors.New("the transaction has failed before and can only be rolled back")
 	ErrUnknownOutcome = errors.New("the outcome of the commit is not known")
 	ErrLost           = errors.New("the connection to the database is lost")
+	ErrUnreachable    = errors.New("the store of keys cannot be reached")
 	ErrUnsupported    = errors.New("the engine cannot do this")
 )
 
