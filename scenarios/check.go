@@ -698,8 +698,19 @@ func (c *checker) expect(machines []string) {
 		}
 	}
 	for _, status := range slices.Sorted(maps.Keys(e.Answers)) {
-		if code, err := strconv.Atoi(status); err != nil || code < 100 || code > 599 {
+		if !isStatus(status) {
 			c.failKey(path+"answers."+status, fmt.Sprintf("%s is no HTTP status", quote(status)), "a number such as 201 or 503")
 		}
 	}
+	for i, o := range e.Outcomes {
+		if known := Outcomes(); !isStatus(o) && !slices.Contains(known, o) {
+			c.fail(fmt.Sprintf("%soutcomes[%d]", path, i), fmt.Sprintf("no send ends with %s", quote(o)), "a status, or "+suggest("", known))
+		}
+	}
+}
+
+// isStatus reports whether a text is an HTTP status.
+func isStatus(s string) bool {
+	code, err := strconv.Atoi(s)
+	return err == nil && len(s) == 3 && code >= 100 && code <= 599
 }

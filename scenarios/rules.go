@@ -95,6 +95,18 @@ var Rules = []Rule{
 	{Path: "expect.belief-when-caller-done", Words: texts(beliefs)},
 }
 
+// Outcomes lists what may take the place of an answer where a send has none: the failures in the
+// words of a belief's reason, without those that only a layer finds which reads the answer.
+func Outcomes() []string {
+	var out []string
+	for _, f := range policy.Failures {
+		if f != policy.Empty {
+			out = append(out, strings.ReplaceAll(string(f), "-", " "))
+		}
+	}
+	return append(out, "cancelled")
+}
+
 // RuleAt returns the rule for a path, in which items of lists may have their index.
 func RuleAt(path string) (Rule, bool) {
 	path = indexes.ReplaceAllString(path, "[]")

@@ -146,6 +146,9 @@ type Expect struct {
 	RecoveredAfter        *time.Duration  `yaml:"recovered-after" doc:"from the end of the disturbance to the window from which on the goodput is back: nine operations believed ok in a window for ten that begin"`
 	Settled               *time.Duration  `yaml:"settled" doc:"when nothing more could happen"`
 	Starts                []time.Duration `yaml:"starts" doc:"when the caller's sends began"`
+	Outcomes              []string        `yaml:"outcomes" doc:"what the caller's innermost layer saw of each of its sends, in the order in which they began: the status of the answer, or in the words of reason what took its place"`
+	Arrived               []time.Duration `yaml:"arrived" doc:"when the requests reached the order service"`
+	Overlap               *int            `yaml:"overlap" doc:"most requests that the order service was at work on at one instant"`
 	Commits               []time.Duration `yaml:"commits" doc:"when the orders were committed"`
 	SendsBy               map[string]int  `yaml:"sends-by" doc:"sends of each machine"`
 	ArrivalsAt            map[string]int  `yaml:"arrivals-at" doc:"arrivals at each machine"`

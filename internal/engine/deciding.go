@@ -479,7 +479,9 @@ func (p pairs) slip(t scenarios.Trial, o lab.Observation) string {
 			got.waiting, got.answering, planned.waiting, planned.answering)
 	}
 	demands := slices.Concat(t.Setup.Premises, t.Invariants)
-	if o.Overlap != p.plan.Overlap && slices.ContainsFunc(demands, func(d scenarios.Demand) bool { return strings.Contains(d.Expression, "overlap") }) {
+	asked := t.Expect != nil && t.Expect.Overlap != nil ||
+		slices.ContainsFunc(demands, func(d scenarios.Demand) bool { return strings.Contains(d.Expression, "overlap") })
+	if asked && o.Overlap != p.plan.Overlap {
 		return fmt.Sprintf("%d requests were at work at once, planned were %d", o.Overlap, p.plan.Overlap)
 	}
 	for _, pair := range p.list {

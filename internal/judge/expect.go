@@ -128,6 +128,9 @@ var expectations = []expectation{
 	},
 	moment("settled", func(e *scenarios.Expect) *time.Duration { return e.Settled }, func(v view) time.Duration { return v.obs.Settled }, lab.Settled),
 	moments("starts", func(e *scenarios.Expect) []time.Duration { return e.Starts }, view.starts, lab.Send),
+	outcomes,
+	moments("arrived", func(e *scenarios.Expect) []time.Duration { return e.Arrived }, view.arrived, lab.Arrival),
+	number("overlap", func(e *scenarios.Expect) *int { return e.Overlap }, func(v view) int { return v.obs.Overlap }, lab.Work, lab.Commit),
 	moments("commits", func(e *scenarios.Expect) []time.Duration { return e.Commits }, view.commits, lab.Commit),
 	counts("sends-by", func(e *scenarios.Expect) map[string]int { return e.SendsBy }, view.sendsBy, lab.Send),
 	counts("arrivals-at", func(e *scenarios.Expect) map[string]int { return e.ArrivalsAt }, view.arrivalsAt, lab.Arrival),
@@ -281,6 +284,11 @@ func (v view) callerDone() (last time.Duration) {
 
 func (v view) starts() []time.Duration {
 	return v.times(func(e lab.Event) bool { return e.Kind == lab.Send && e.Node == v.trial.Setup.Caller.Name })
+}
+
+func (v view) arrived() []time.Duration {
+	servers := v.trial.Setup.Server.ReplicaNames()
+	return v.times(func(e lab.Event) bool { return e.Kind == lab.Arrival && slices.Contains(servers, e.Node) })
 }
 
 func (v view) commits() []time.Duration {

@@ -32,6 +32,7 @@ func seen() lab.Observation {
 			{At: 7 * time.Second, Kind: lab.Changed, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Detail: "stock 9"},
 			{At: 7 * time.Second, Kind: lab.Entered, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Detail: "messages"},
 			{At: 7 * time.Second, Kind: lab.Answer, Operation: "op-1", Send: "op-1/a.2", Node: "order-2", Status: 201},
+			{At: 7 * time.Second, Kind: lab.Reply, Operation: "op-1", Send: "op-1/a.2", Node: "caller", Status: 201},
 			{At: 7 * time.Second, Kind: lab.Told, Operation: "op-1", Send: "op-1", Node: "caller", Status: 201, Order: 1},
 			{At: 7 * time.Second, Kind: lab.Question, Operation: "op-1", Send: "op-1/ask.1", Node: "caller"},
 			{At: 7 * time.Second, Kind: lab.Done, Operation: "op-1", Node: "caller", Detail: "ok"},
@@ -197,7 +198,8 @@ func asked() *scenarios.Expect {
 		Belief: "ok", BeliefWhenCallerDone: "ok", Beliefs: &scenarios.Beliefs{OK: 1}, Reason: "201", Amplification: &ratio,
 		CallerDone: at(7 * time.Second), LongestHold: at(7 * time.Second), Goodput: &goodput, Settled: at(12 * time.Second),
 		LostUpdates: number(1), State: "9", PeakStarts: number(2), RecoveredAfter: at(4 * time.Second),
-		Starts:  []time.Duration{0, 6 * time.Second},
+		Starts:   []time.Duration{0, 6 * time.Second},
+		Outcomes: []string{"read timeout", "201"}, Arrived: []time.Duration{0, 6 * time.Second}, Overlap: number(2),
 		Commits: []time.Duration{7 * time.Second, 12 * time.Second},
 		SendsBy: map[string]int{"caller": 2}, ArrivalsAt: map[string]int{"order-1": 1, "order-2": 1},
 		Answers: map[string]int{"201": 2}, Ledgers: map[string]int{"messages": 2}, OrdersTold: number(1), ClientsGone: number(1),
@@ -296,6 +298,47 @@ func TestOverTime(t *testing.T) {
 	obs.Series.Beyond = 1
 	if r := Decide(tr, obs); r.Verdict != lab.Inconclusive {
 		t.Errorf("verdict %s, though not all has been counted", r.Verdict)
+	}
+}
+
+// TestOutcomes: what a send came to is the status unless its answer breaks off, and what ends the
+// wait after it is not its end.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	var obs lab.Observation
+	add := func(kind lab.Kind, path, detail string, status int) {
+		obs.Events = append(obs.Events, lab.Event{Kind: kind, Send: path, Node: "caller", Detail: detail, Status: status})
+	}
+	ends := func(path string, kind lab.Kind, detail string, status int) {
+		add(lab.Send, path, "", 0)
+		add(kind, path, detail, status)
+	}
+	ends("status", lab.Reply, "", 503)
+	add(lab.Retry, "status", "", 0)
+	add(lab.Timeout, "status", "total", 0)
+	ends("broken", lab.Reply, "", 201)
+	add(lab.Failure, "broken", "reset", 0)
+	ends("read", lab.Timeout, "read", 0)
+	ends("pool", lab.Timeout, "acquire", 0)
+	ends("layer", lab.Timeout, "retry", 0)
+	ends("layers", lab.Timeout, "retry total", 0)
+	ends("nobody", lab.Failure, "unknown-host", 0)
+	ends("loser", lab.Failure, "cancelled", 0)
+	add(lab.Failure, "none", lab.PastDeadline, 0) // no send
+	add(lab.Send, "open", "", 0)
+	obs.Events = append(obs.Events, lab.Event{Kind: lab.Send, Send: "status", Node: "gateway"}, lab.Event{Kind: lab.Reply, Send: "broken", Node: "gateway", Status: 502})
+	want := []string{"503", "reset", "read timeout", "acquire timeout", "attempt timeout", "total timeout", "unknown host", "cancelled", "nothing"}
+	if diff := cmp.Diff(want, view{trial: trial(), obs: obs}.outcomes()); diff != "" {
+		t.Error(diff)
+	}
+	tr := trial()
+	tr.Expect = &scenarios.Expect{Outcomes: []string{"201", "read timeout"}}
+	for exact, verdict := range map[bool]lab.Verdict{true: lab.NotAsExpected, false: lab.AsExpected} {
+		obs := seen()
+		obs.Exact = exact
+		if r := Decide(tr, obs); r.Verdict != verdict {
+			t.Errorf("in another order, exact %t: %s, want %s", exact, r.Verdict, verdict)
+		}
 	}
 }
 

@@ -123,6 +123,9 @@ func text(path string) *jsonschema.Schema {
 		share := &jsonschema.Schema{Type: "string", Pattern: `^[+-]?[0-9]+(\.[0-9]+)?%$`}
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{words(policy.Jitters), share}}
 	}
+	if strings.HasSuffix(path, "expect.outcomes[]") {
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{words(scenarios.Outcomes()), answer()}}
+	}
 	if strings.HasSuffix(path, ".statuses[]") {
 		return status()
 	}
@@ -138,10 +141,16 @@ func named() *jsonschema.Schema {
 }
 
 // status is a status that can be retried, as a number or in quotes.
-func status() *jsonschema.Schema {
+func status() *jsonschema.Schema { return statuses(3) }
+
+// answer is any status, as a number or in quotes.
+func answer() *jsonschema.Schema { return statuses(1) }
+
+// statuses are those from a class on.
+func statuses(class int) *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
-		{Type: "integer", Minimum: "300", Maximum: "599"},
-		{Type: "string", Pattern: "^[345][0-9][0-9]$"},
+		{Type: "integer", Minimum: json.Number(strconv.Itoa(class * 100)), Maximum: "599"},
+		{Type: "string", Pattern: fmt.Sprintf("^[%s][0-9][0-9]$", "12345"[class-1:])},
 	}}
 }
 
