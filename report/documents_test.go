@@ -644,6 +644,21 @@ func herd(recovery bool) *lab.Document {
 		made("spread over a long time", lab.AsExpected, spread, []int{0, 0, 5, 50, 500}), broken)
 }
 
+// simulated has rows that no machine has played, beside real ones or alone; the crowds differ in size.
+func simulated(beside bool) *lab.Document {
+	d := herd(false)
+	for i := range d.Results {
+		r := &d.Results[i]
+		if r.Simulated = i > 0 || !beside; r.Simulated {
+			r.Counts.Operations *= 20
+		}
+	}
+	if !beside {
+		d.Run.Store = lab.Store{}
+	}
+	return d
+}
+
 // hundred has a hundred rows, as a sweep makes them.
 func hundred() *lab.Document {
 	var results []lab.Result
@@ -730,6 +745,8 @@ func documents() map[string]*lab.Document {
 		"stores":              stores(),
 		"herd":                herd(false),
 		"recovery":            herd(true),
+		"simulated":           simulated(false),
+		"simulated-beside":    simulated(true),
 		"hundred":             hundred(),
 		"hostile":             hostile(),
 		"empty":               document(nil),

@@ -23,7 +23,7 @@ func (p *page) histogram(b *block, r *lab.Result) []string {
 	h.room = p.width - h.names - 4
 	h.measure(b.results)
 
-	lines := []string{h.caption(b.name(p.setting, r), "sends")}
+	lines := []string{h.caption(b.name(p.setting, r), "sends", "")}
 	lines = append(lines, h.columns(r.Series.Starts)...)
 	lines = append(lines, h.axis())
 	if len(b.results) == 1 {
@@ -33,9 +33,8 @@ func (p *page) histogram(b *block, r *lab.Result) []string {
 	if r.Series.Recovery != nil {
 		what, of = "operations ok", func(s *lab.Series) []int { return s.OK }
 	}
-	lines = append(lines, "", h.caption("all", what))
 	shares, note := h.shares(b.results)
-	lines[len(lines)-1] += note
+	lines = append(lines, "", h.caption("all", what, note))
 	return append(append(lines, h.strips(b, shares, of)...), h.axis())
 }
 
@@ -84,11 +83,14 @@ func (h *bars) measure(results []*lab.Result) {
 	h.wide = min(max(h.room/h.last, 1), 4)
 }
 
-// caption says of whom what is drawn.
-func (h *bars) caption(name, what string) string {
+// caption says of whom what is drawn, with a note where there is room for it.
+func (h *bars) caption(name, what, note string) string {
 	text := ": " + what + " in " + clock(h.series.WindowMs)
 	if h.merged > 1 {
 		text += ", the most of " + strconv.Itoa(h.merged)
+	}
+	if 2+width(name)+width(text+note) <= h.width {
+		text += note
 	}
 	return "  " + h.paint(bold, h.shorten(name, h.width-2-width(text))) + text
 }

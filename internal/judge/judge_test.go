@@ -428,3 +428,39 @@ func TestFocus(t *testing.T) {
 		t.Errorf("%q, want a", got)
 	}
 }
+
+// TestSimulated: of a trial without events, rows and outcomes the totals are judged.
+func TestSimulated(t *testing.T) {
+	t.Parallel()
+	tr, obs := trial(), seen()
+	tr.Setup.Simulate, tr.Setup.Operations = true, 5
+	obs.Events, obs.Effects, obs.Outcomes, obs.Faults = nil, nil, nil, nil
+	obs.Totals = &lab.Totals{
+		Runs: 9, Effects: 8, EffectsWhenCallerDone: 6, Duplicates: 4, Lost: 1, FalseFailures: 2, Late: 2, Amount: 800, BudgetSpent: 3,
+		Answers: map[int]int{201: 8, 503: 1},
+		Ends: []lab.End{
+			{Belief: lab.Failed, Reason: "503", Operations: 2}, {Belief: lab.OK, Reason: "201", Operations: 1}, {Belief: lab.Unknown, Reason: "read timeout", Operations: 2},
+		},
+		CallerDone: 9 * time.Second, LongestHold: 4 * time.Second,
+	}
+	done, hold, amount := 9*time.Second, 4*time.Second, scenarios.Money(800)
+	n := func(n int) *int { return &n }
+	tr.Expect = &scenarios.Expect{
+		Runs: n(9), Effects: n(8), EffectsWhenCallerDone: n(6), Duplicates: n(4), Lost: n(1), FalseFailures: n(2), Late: n(2), Amount: &amount,
+		BudgetSpent: n(3), Answers: map[string]int{"201": 8, "503": 1}, Beliefs: &scenarios.Beliefs{OK: 1, Failed: 2, Unknown: 2},
+		CallerDone: &done, LongestHold: &hold,
+	}
+	r := Decide(tr, obs)
+	if r.Verdict != lab.AsExpected || !r.Simulated || r.CallerDoneMs != 9000 || len(r.Reasons) > 0 || r.BeliefsWhenCallerDone != nil {
+		t.Errorf("%s %s %+v", r.Verdict, r.Why, r.Checks)
+	}
+	tr.Expect = &scenarios.Expect{Belief: "ok", Reason: "201"}
+	r = Decide(tr, obs)
+	if c := r.Checks[len(r.Checks)-1]; c.Held || c.Actual != "1 201, 2 503, 2 read timeout" {
+		t.Errorf("of reasons that differ: %+v", c)
+	}
+	obs.Totals.Ends[0].Operations--
+	if r := Decide(tr, obs); r.Verdict != lab.Inconclusive {
+		t.Errorf("verdict %s, though an operation has no outcome", r.Verdict)
+	}
+}

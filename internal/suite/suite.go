@@ -545,6 +545,10 @@ func finish(doc *lab.Document, list []*scenarios.Scenario, jobs []job, results [
 			}
 			store := labs[j.ground].Store()
 			store.ChosenBy = j.ground.chosenBy
+			if results[k].Simulated {
+				own = append(own, results[k])
+				continue // no store had a part in it
+			}
 			if doc.Run.Store.Engine == "" {
 				doc.Run.Store = store
 			}

@@ -222,6 +222,13 @@ func TestSkipped(t *testing.T) {
 	if len(doc.Skipped) != 2 || len(doc.Results) != 1 || !strings.Contains(doc.Skipped[1].Reason, "200h0m0s of scenario time") {
 		t.Errorf("skipped %+v, %d results; want two that take hours skipped, one result", doc.Skipped, len(doc.Results))
 	}
+	doc, err = Run(t.Context(), []*scenarios.Scenario{file(t, "{name: t, variants: [{name: simulated, set: {simulate: true}}, {name: real}]}")}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Skipped) != 1 || doc.Skipped[0].ID != "simulated" || len(doc.Results) != 1 {
+		t.Errorf("skipped %+v, %d results; want the simulated one skipped, one result", doc.Skipped, len(doc.Results))
+	}
 	// One trial that needs a lower speed is left out among others, and refused where it was asked for.
 	list := []*scenarios.Scenario{
 		file(t, "{name: tight, caller: {timeouts: {read: 1010ms}}, server: {processing: 1s}}"), file(t, "{name: u}"),
@@ -322,6 +329,26 @@ func TestGround(t *testing.T) {
 				t.Errorf("%s: refused with %q (%+v), want %q and a hint", c.name, err, e, c.refused)
 			}
 		}
+	}
+}
+
+// TestSimulated: a simulated row stands beside real ones, and no store has a part in it.
+func TestSimulated(t *testing.T) {
+	t.Parallel()
+	o := options()
+	doc, err := Run(t.Context(), []*scenarios.Scenario{file(t, "{name: t, simulate: true, expect: {effects: 1, belief: ok}}")}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := doc.Results[0]; r.Verdict != lab.AsExpected || !r.Simulated || doc.Run.Store.Engine != "" {
+		t.Errorf("%s, simulated %v, on %q", r.Verdict, r.Simulated, doc.Run.Store.Engine)
+	}
+	doc, err = Run(t.Context(), []*scenarios.Scenario{file(t, "{name: t, variants: [{name: simulated, set: {simulate: true}}, {name: real}]}")}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if simulated, real := doc.Results[0], doc.Results[1]; simulated.Counts != real.Counts || doc.Run.Store.Engine != "sqlite" {
+		t.Errorf("%+v and %+v on %q, want the same of both", simulated.Counts, real.Counts, doc.Run.Store.Engine)
 	}
 }
 
