@@ -373,6 +373,8 @@ func (s *Store) ended(pid uint32) {
 	maps.DeleteFunc(s.holders, func(_ string, holder uint32) bool { return holder == pid })
 	for _, c := range s.waiting {
 		if slices.Contains(c.blockers, pid) {
+			// The process may have another transaction before c has looked again, and c does not wait for that one.
+			c.blockers = slices.DeleteFunc(c.blockers, func(p uint32) bool { return p == pid })
 			c.let()
 		}
 	}

@@ -92,6 +92,16 @@ func (p *plot) at(at time.Duration, name string, o store.TxOptions, f func(a *ac
 	})
 }
 
+// again begins another transaction.
+func (a *actor) again() {
+	tx, err := a.store.Begin(a.ctx, a.name, none)
+	if err != nil {
+		a.Error(err)
+		return
+	}
+	a.tx = tx
+}
+
 // class is the class of an error, as a journal shows it.
 func class(err error) error {
 	for _, c := range []error{store.ErrDuplicate, store.ErrSerialization, store.ErrDeadlock, store.ErrBusy, store.ErrAborted, store.ErrUnknownOutcome, store.ErrLost, context.DeadlineExceeded} {
@@ -251,6 +261,32 @@ var plots = []struct {
 		[]string{
 			"0s: A touches x", "1s: B touches y", "3s: B touches x: " + store.ErrDeadlock.Error(),
 			"3s: A touches y", "3s: A commits", "3s: B rolls back",
+		},
+	},
+	{
+		"the victim that begins again in the same moment waits for its turn",
+		func(p *plot) {
+			p.at(0, "A", none, func(a *actor) {
+				a.touch("x")
+				a.wait(2 * time.Second)
+				a.touch("y")
+				a.wait(time.Second)
+				a.commit()
+			})
+			p.at(time.Second, "B", none, func(a *actor) {
+				a.touch("y")
+				a.wait(2 * time.Second)
+				a.touch("x")
+				a.rollback()
+				a.again()
+				a.touch("y")
+				a.touch("x")
+				a.commit()
+			})
+		},
+		[]string{
+			"0s: A touches x", "1s: B touches y", "3s: B touches x: " + store.ErrDeadlock.Error(), "3s: B rolls back",
+			"3s: A touches y", "4s: A commits", "4s: B touches y", "4s: B touches x", "4s: B commits",
 		},
 	},
 	{
