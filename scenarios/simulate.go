@@ -28,7 +28,7 @@ var (
 	simulatedLayer = []string{"Name", "Preset", "Attempts", "Limit", "Rules", "Waits", "Timeout", "Total", "Window", "Budget", "ResendsEmpty"}
 
 	// simulatedFaults are the faults, by their names in reports.
-	simulatedFaults = []string{"refuse@connect", "status@before-guard", "close@before-guard", "reset@before-guard"}
+	simulatedFaults = []string{"refuse@connect", "status@before-guard", "close@before-guard", "reset@before-guard", "lose@after-commit"}
 
 	// simulatedChecks are the keys of an expectation that a simulation can answer for.
 	simulatedChecks = []string{
@@ -97,6 +97,9 @@ func (c *checker) simulation(p *Setup) {
 		path := fmt.Sprintf("server.faults[%d]", i)
 		if !slices.Contains(simulatedFaults, f.Name()) {
 			c.fail(path, fmt.Sprintf("the fault %s cannot be simulated", f.Name()), "there are "+strings.Join(simulatedFaults, ", "))
+		}
+		if f.At == fault.AfterCommit && p.Server.Workers > 0 {
+			c.fail(path, "a worker that waits until its client has left cannot be simulated", "leave out server.workers, or the fault")
 		}
 		if strings.HasPrefix(f.RetryAfter, fault.DatePrefix) {
 			c.fail(path+".retry-after", "a simulation has no calendar", "give the seconds")

@@ -161,6 +161,10 @@ func (w *world) commit(n int32) {
 		w.totals.Late++
 	}
 	w.noteServer(n, lab.Event{Kind: lab.Commit})
+	if lost := w.server.strikes(fault.AfterCommit, int(r.arrival), w.now); lost >= 0 {
+		w.fire(lost, r.operation, w.server.paths[n]) // nobody is told, and nobody waits for a worker here
+		return
+	}
 	w.answer(n, outcome{status: http.StatusCreated})
 	w.leave()
 }
