@@ -130,6 +130,14 @@ type Intent struct {
 	Item      string // a book when empty
 	Key       string // the idempotency key, word for word
 	Tenant    string // whose order it is
+	Further   []Further
+}
+
+// Further is one more send of an operation by whoever wants it: from a second device, or by another
+// path. Its intent has no further sends.
+type Further struct {
+	After time.Duration // since the operation began
+	Intent
 }
 
 // Caller performs operations.
@@ -153,55 +161,77 @@ func New(c Config, h Habits) *Caller {
 // cancelled is the reason of an operation that was given up by whoever wanted it.
 const cancelled = "cancelled"
 
-// Place performs one operation on a thread of the caller, and returns how it ended. Without a thread
-// nothing is sent.
+// Place performs one operation, and returns how it ended: the best of its further sends and itself.
+// Each has a thread of the caller, and sends nothing without one.
 func (c *Caller) Place(ctx context.Context, intent Intent) lab.Outcome {
-	if c.habits.CancelAfter > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		defer cancel()
-		defer c.config.Clock.AfterFunc(c.config.Clock.Apart(c.habits.CancelAfter), cancel)()
+	sends := &atomic.Int64{}
+	if len(intent.Further) == 0 {
+		return c.place(ctx, intent, intent.Operation, sends)
 	}
-	if reason := c.threads.take(ctx, intent.Operation); reason != "" {
-		c.config.Record(lab.Event{Kind: lab.Stop, Operation: intent.Operation, Node: c.config.Node, Detail: reason})
-		return lab.Outcome{Operation: intent.Operation, Belief: lab.Failed, Reason: reason, DoneAt: c.config.Clock.Now()}
+	paths, starts := []string{intent.Operation}, []time.Duration{0}
+	intents := []Intent{intent}
+	for i, f := range intent.Further {
+		paths = append(paths, intent.Operation+"/"+lab.Again+"."+strconv.Itoa(i+2))
+		starts, intents = append(starts, f.After), append(intents, f.Intent)
 	}
-	defer c.threads.give()
-	return c.perform(ctx, intent)
+	return c.beside(ctx, intent.Operation, paths, starts, func(i int) lab.Outcome {
+		return c.place(ctx, intents[i], paths[i], sends)
+	})
 }
 
-// perform is Place with a thread: the best of the operation's sends side by side.
-func (c *Caller) perform(ctx context.Context, intent Intent) lab.Outcome {
-	operation := intent.Operation
-	sends := &atomic.Int64{}
-	if c.habits.Concurrency <= 1 {
-		return c.side(ctx, intent, operation, sends)
-	}
-	outcomes := make([]lab.Outcome, c.habits.Concurrency)
-	paths := make([]string, len(outcomes))
-	for i := range paths {
-		paths[i] = operation + "/side." + strconv.Itoa(i+1)
-	}
+// beside is the best outcome of what an operation does side by side, each by a path of its own and from
+// its own start on.
+func (c *Caller) beside(ctx context.Context, operation string, paths []string, starts []time.Duration, do func(i int) lab.Outcome) lab.Outcome {
+	outcomes := make([]lab.Outcome, len(paths))
 	offsets := lab.Offsets(c.config.Seed, paths)
 	var sides sync.WaitGroup
-	for i, path := range paths {
+	for i := range paths {
 		sides.Add(1)
 		c.config.Group.Go(func() {
 			defer sides.Done()
-			start := time.Duration(i)*c.habits.Stagger + offsets[i]
-			if c.config.Clock.Sleep(ctx, start) != nil {
+			if c.config.Clock.Sleep(ctx, starts[i]+offsets[i]) != nil {
 				outcomes[i] = lab.Outcome{Operation: operation}
 				return
 			}
-			outcomes[i] = c.side(ctx, intent, path, sends)
+			outcomes[i] = do(i)
 		})
 	}
 	sides.Wait()
 	return best(outcomes)
 }
 
-// best is the outcome of an operation with several sends side by side: that of the one that knows
-// most. Its end is the end of the last.
+// place performs one send of an operation as its user sees it, with all tries, by a path.
+func (c *Caller) place(ctx context.Context, intent Intent, path string, sends *atomic.Int64) lab.Outcome {
+	if c.habits.CancelAfter > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer c.config.Clock.AfterFunc(c.config.Clock.Apart(c.habits.CancelAfter), cancel)()
+	}
+	if reason := c.threads.take(ctx, path); reason != "" {
+		c.config.Record(lab.Event{Kind: lab.Stop, Operation: intent.Operation, Node: c.config.Node, Detail: reason})
+		return lab.Outcome{Operation: intent.Operation, Belief: lab.Failed, Reason: reason, DoneAt: c.config.Clock.Now()}
+	}
+	defer c.threads.give()
+	return c.perform(ctx, intent, path, sends)
+}
+
+// perform is place with a thread: the best of the sends side by side.
+func (c *Caller) perform(ctx context.Context, intent Intent, path string, sends *atomic.Int64) lab.Outcome {
+	if c.habits.Concurrency <= 1 {
+		return c.side(ctx, intent, path, sends)
+	}
+	paths, starts := make([]string, c.habits.Concurrency), make([]time.Duration, c.habits.Concurrency)
+	for i := range paths {
+		paths[i], starts[i] = path+"/side."+strconv.Itoa(i+1), time.Duration(i)*c.habits.Stagger
+	}
+	return c.beside(ctx, intent.Operation, paths, starts, func(i int) lab.Outcome {
+		return c.side(ctx, intent, paths[i], sends)
+	})
+}
+
+// best is the outcome of an operation that is sent several times side by side: that of the send that
+// knows most. Its end is the end of the last.
 func best(outcomes []lab.Outcome) lab.Outcome {
 	rank := map[lab.Belief]int{lab.OK: 3, lab.Unknown: 2, lab.Failed: 1}
 	out := outcomes[0]

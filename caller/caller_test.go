@@ -378,6 +378,81 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
+// TestFurther: an operation that is sent again by whoever wants it has one outcome, and each of its
+// sends a path, a key and a thread.
+func TestFurther(t *testing.T) {
+	t.Parallel()
+	further := []Further{
+		{After: 2 * time.Second, Intent: Intent{Operation: "op-1", Key: "web"}},
+		{After: 2 * time.Second, Intent: Intent{Operation: "op-1", Key: "mail"}},
+	}
+	for _, tt := range []struct {
+		name   string
+		config Config
+		habits Habits
+		script func(*exchange)
+		sends  []string // path and key, in order
+		belief lab.Belief
+		done   time.Duration
+	}{
+		{
+			"all are answered", Config{}, Habits{}, ok,
+			[]string{"op-1 app", "op-1/again.2 web", "op-1/again.3 mail"}, lab.OK, 2 * time.Second,
+		},
+		{
+			"the last is refused", Config{}, Habits{}, func(x *exchange) {
+				if x.number == 1 {
+					ok(x)
+				} else {
+					x.reply(409, "")
+				}
+			},
+			[]string{"op-1 app", "op-1/again.2 web", "op-1/again.3 mail"}, lab.OK, 2 * time.Second,
+		},
+		{
+			"each with its tries", Config{Layers: []policy.Layer{retry(2)}}, Habits{}, func(x *exchange) { x.reply(503, "") },
+			[]string{
+				"op-1/again.2/retry.1 web", "op-1/again.2/retry.2 web", "op-1/again.3/retry.1 mail", "op-1/again.3/retry.2 mail",
+				"op-1/retry.1 app", "op-1/retry.2 app",
+			}, lab.Failed, 2 * time.Second,
+		},
+		{
+			"side by side", Config{}, Habits{Concurrency: 2}, ok,
+			[]string{
+				"op-1/again.2/side.1 web", "op-1/again.2/side.2 web", "op-1/again.3/side.1 mail", "op-1/again.3/side.2 mail",
+				"op-1/side.1 app", "op-1/side.2 app",
+			}, lab.OK, 2 * time.Second,
+		},
+		{
+			"one thread", Config{}, Habits{Threads: 1, Queue: new(0)}, func(x *exchange) { x.pause(4 * time.Second); ok(x) },
+			[]string{"op-1 app"}, lab.OK, 4 * time.Second,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(b *bench) {
+				b.script = tt.script
+				caller := b.caller(tt.config, tt.habits)
+				defer caller.Close()
+				out := caller.Place(context.Background(), Intent{Operation: "op-1", Key: "app", Further: further})
+				diff(t, "belief", tt.belief, out.Belief)
+				diff(t, "done", tt.done, out.DoneAt.Round(10*time.Millisecond))
+				var sends []string
+				instants := map[time.Duration]bool{}
+				for _, e := range b.events {
+					if e.Kind == lab.Send {
+						sends = append(sends, e.Send+" "+e.Key)
+						instants[e.At] = true
+					}
+				}
+				diff(t, "instants", len(sends), len(instants))
+				slices.Sort(sends)
+				diff(t, "sends", tt.sends, sends)
+			})
+		})
+	}
+}
+
 // TestBest is the outcome of several sends: that of the one that knows most, at the end of the
 // last.
 func TestBest(t *testing.T) {

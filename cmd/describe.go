@@ -213,6 +213,9 @@ func traffic(p scenarios.Setup) string {
 			out = append(out, fmt.Sprintf("%d %s at once", many.n, many.what))
 		}
 	}
+	if n := p.FurtherSends(); n > 0 {
+		out = append(out, fmt.Sprintf("further sends: %d", n))
+	}
 	return strings.Join(out, ", ")
 }
 

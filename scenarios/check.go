@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"retrylab/caller/policy"
 	"retrylab/caller/preset"
 	"retrylab/internal/expression"
+	"retrylab/internal/lab"
 	"retrylab/slowserver/capacity"
 	"retrylab/slowserver/change"
 	"retrylab/slowserver/fault"
@@ -66,11 +68,11 @@ func (c *checker) check() error {
 	}
 	c.schedule(p)
 	c.number("concurrency", p.Concurrency)
-	if p.Operations*p.Concurrency > maxSides && !p.Simulate {
-		c.fail("concurrency", fmt.Sprintf("%d operations × %d sends side by side are more than %d", p.Operations, p.Concurrency, maxSides), "")
+	if n := p.Operations + p.FurtherSends(); n*p.Concurrency > maxSides && !p.Simulate {
+		c.fail("concurrency", fmt.Sprintf("%d operations × %d sends side by side are more than %d", n, p.Concurrency, maxSides), "")
 	}
 	for i, f := range p.Server.Faults {
-		if sides := p.Operations * p.Concurrency; f.Chunks > 0 && sides > 0 && f.Chunks*f.ChunkSize > maxDribble/sides {
+		if sides := (p.Operations + p.FurtherSends()) * p.Concurrency; f.Chunks > 0 && sides > 0 && f.Chunks*f.ChunkSize > maxDribble/sides {
 			c.fail(fmt.Sprintf("server.faults[%d].chunk-size", i), fmt.Sprintf("%d answers of %d × %d bytes are more than %d MiB", sides, f.Chunks, f.ChunkSize, maxDribble>>20), "")
 		}
 	}
@@ -92,6 +94,11 @@ func (c *checker) check() error {
 	c.layers("caller.layers", p.Caller.Layers, &c.trial.Layers)
 	c.word("caller.key", p.Caller.Key)
 	c.word("caller.content", p.Caller.Content)
+	for i, l := range c.trial.Layers {
+		if l.Name == lab.Again && p.FurtherSends() > 0 {
+			c.fail(fmt.Sprintf("caller.layers[%d]", i), "a layer cannot be called "+lab.Again+" here: the paths of further sends have that name", "give it a name of its own")
+		}
+	}
 	for i := range p.Hops {
 		var resolved []policy.Layer
 		c.layers(fmt.Sprintf("hops[%d].layers", i), p.Hops[i].Layers, &resolved)
@@ -130,7 +137,7 @@ func (c *checker) machines(p *Setup) []string {
 
 func (c *checker) defaults(p *Setup) {
 	if p.Operations == 0 && c.root.get("operations") == nil {
-		p.Operations = max(1, len(p.Schedule))
+		p.Operations = max(1, len(p.Schedule)-p.FurtherSends())
 	}
 	if p.Concurrency == 0 && c.root.get("concurrency") == nil {
 		p.Concurrency = 1
@@ -182,11 +189,25 @@ func (c *checker) defaults(p *Setup) {
 
 // schedule checks the operations that are listed one by one.
 func (c *checker) schedule(p *Setup) {
-	if n := len(p.Schedule); n > 0 && n != p.Operations {
+	if n := len(p.Schedule) - p.FurtherSends(); len(p.Schedule) > 0 && n != p.Operations {
 		c.fail("operations", fmt.Sprintf("operations is %d, and schedule has %d", p.Operations, n), "leave operations out: the schedule says how many there are")
 	}
+	if c.err != nil {
+		return // what follows relies on the bounds
+	}
+	var starts []time.Duration // of the operations so far
+	begins := p.items()
 	for i, o := range p.Schedule {
 		path := fmt.Sprintf("schedule[%d]", i)
+		switch {
+		case o.Of == 0:
+			starts = append(starts, begins[i])
+		case o.Of < 0 || o.Of > len(starts):
+			c.fail(path+".of", fmt.Sprintf("there is no operation %d before it", o.Of), "the operations are counted from 1, further sends left out")
+			return
+		case begins[i] < starts[o.Of-1]:
+			c.fail(path+".of", fmt.Sprintf("operation %d begins after this further send of it", o.Of), "give it an at that is no earlier")
+		}
 		if o.Amount < 0 {
 			c.fail(path+".amount", "an order's amount must be above 0", "")
 		}

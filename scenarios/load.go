@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -48,16 +49,62 @@ func (s Setup) Begins(seed int64) []time.Duration {
 			out = append(out, phase)
 		}
 	default:
-		begin := -s.Interval
-		for i := range s.Operations {
-			begin += s.Interval
-			if i < len(s.Schedule) && s.Schedule[i].At != nil {
-				begin = *s.Schedule[i].At
+		for i, begin := range s.items() {
+			if i >= len(s.Schedule) || s.Schedule[i].Of == 0 {
+				out = append(out, begin)
 			}
-			out = append(out, begin)
 		}
 	}
 	return out
+}
+
+// items is when each item of the schedule begins, and then each operation that it does not have.
+func (s Setup) items() (out []time.Duration) {
+	begin := -s.Interval
+	for i := range s.Operations + s.FurtherSends() {
+		begin += s.Interval
+		if i < len(s.Schedule) && s.Schedule[i].At != nil {
+			begin = *s.Schedule[i].At
+		}
+		out = append(out, begin)
+	}
+	return out
+}
+
+// FurtherSends is how many items of the schedule are further sends of an operation.
+func (s Setup) FurtherSends() (n int) {
+	for _, o := range s.Schedule {
+		if o.Of > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Planned is what the operation at position i, from 0, differs in, with the further sends of it, and
+// how long after its start each of these begins.
+func (s Setup) Planned(i int) (o Intent, further []Intent, after []time.Duration) {
+	begins, operation, start := s.items(), 0, time.Duration(0)
+	for n, item := range s.Schedule {
+		switch {
+		case item.Of == i+1:
+			further, after = append(further, item.within(o)), append(after, begins[n]-start)
+		case item.Of > 0:
+		default:
+			if operation == i {
+				o, start = item, begins[n]
+			}
+			operation++
+		}
+	}
+	return o, further, after
+}
+
+// within is a further send of an operation with what it leaves out.
+func (x Intent) within(o Intent) Intent {
+	x.Amount, x.Key = cmp.Or(x.Amount, o.Amount), cmp.Or(x.Key, o.Key)
+	x.Tenant, x.Item = cmp.Or(x.Tenant, o.Tenant), cmp.Or(x.Item, o.Item)
+	return x
 }
 
 // begins is when the operations of the phase at position i begin, counted from its start. Random

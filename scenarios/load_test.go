@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"retrylab/scenarios"
 )
 
@@ -31,6 +33,43 @@ func TestLoad(t *testing.T) {
 	even := scenarios.Setup{Operations: 5, Interval: 3 * time.Second}
 	if got := even.Begins(1)[4]; got != 12*time.Second {
 		t.Errorf("the fifth of operations 3 s apart begins at %s", got)
+	}
+}
+
+// TestFurtherSends: they are no operations, and have what their operation has.
+func TestFurtherSends(t *testing.T) {
+	t.Parallel()
+	s, err := scenarios.Parse("s.yaml", []byte(`{name: s, interval: 1s, schedule: [
+		{at: 2s, key: a, amount: 70}, {at: 4s, of: 1}, {key: b, tenant: north}, {of: 1, key: c}, {of: 2, at: 5s, item: pen}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup := plan(t, s)[0].Setup
+	if diff := cmp.Diff([]time.Duration{2 * time.Second, 5 * time.Second}, setup.Begins(1)); diff != "" || setup.Operations != 2 {
+		t.Errorf("%d operations begin: %s", setup.Operations, diff)
+	}
+	type planned struct {
+		Key, Tenant, Item string
+		Amount            scenarios.Money
+		After             time.Duration
+	}
+	for i, want := range [][]planned{
+		{{Key: "a", Amount: 7000}, {Key: "a", Amount: 7000, After: 2 * time.Second}, {Key: "c", Amount: 7000, After: 4 * time.Second}},
+		{{Key: "b", Tenant: "north"}, {Key: "b", Tenant: "north", Item: "pen"}},
+		{{}},
+	} {
+		first, further, after := setup.Planned(i)
+		var got []planned
+		for n, o := range append([]scenarios.Intent{first}, further...) {
+			p := planned{o.Key, o.Tenant, o.Item, o.Amount, 0}
+			if n > 0 {
+				p.After = after[n-1]
+			}
+			got = append(got, p)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("operation %d: %s", i+1, diff)
+		}
 	}
 }
 

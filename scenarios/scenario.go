@@ -33,9 +33,11 @@ type Setup struct {
 	Premises    []Demand      `yaml:"premises" doc:"what must have taken place for a trial to count, beside the faults"`
 }
 
-// Intent is an operation that differs from the others. What it leaves out is as for all of them.
+// Intent is an operation that differs from the others, or a further send of one. What it leaves out is
+// as for all of them, and as in its operation.
 type Intent struct {
 	At     *time.Duration `yaml:"at" doc:"when it starts; interval after the one before when absent"`
+	Of     int            `yaml:"of" doc:"it is no operation of its own but a further send of this earlier one, counted from 1: from a second tab or device, or by another path. It goes through all layers, and what it leaves out is as in its operation"`
 	Amount Money          `yaml:"amount" doc:"amount of its order, in major units"`
 	Key    string         `yaml:"key" doc:"the idempotency key that each of its sends carries, word for word"`
 	Tenant string         `yaml:"tenant" doc:"whose order it is, sent in the header X-Tenant"`

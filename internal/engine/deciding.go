@@ -44,7 +44,8 @@ type pairs struct {
 //     operation;
 //   - how often a server found its client gone, and how many requests were at work at once where a
 //     premise or an invariant asks for it;
-//   - one arrival against the next, where a fault names arrivals;
+//   - one arrival against the next, where a fault names arrivals or an operation has further sends,
+//     which may differ;
 //   - whatever the order service does against the moment from which, or until which, a fault strikes;
 //   - a crash and a restart against what else is sent to that replica and committed there.
 //
@@ -61,7 +62,8 @@ func deciding(t scenarios.Trial, plan lab.Observation) pairs {
 	p.reads()
 	p.ends()
 	p.questions()
-	if slices.ContainsFunc(t.Setup.Server.Faults, func(f fault.Settings) bool { return len(f.Arrivals) > 0 }) {
+	if slices.ContainsFunc(t.Setup.Server.Faults, func(f fault.Settings) bool { return len(f.Arrivals) > 0 }) ||
+		slices.ContainsFunc(t.Setup.Schedule, func(i scenarios.Intent) bool { return i.Of > 0 }) {
 		p.arrivals(t)
 	}
 	p.windows(t)

@@ -312,11 +312,15 @@ func (r *rig) operate(obs *lab.Observation) error {
 
 // planned is what the operation at position i, from 0, asks for.
 func planned(setup scenarios.Setup, i int, name string) caller.Intent {
-	if i >= len(setup.Schedule) {
-		return caller.Intent{Operation: name}
+	o, further, after := setup.Planned(i)
+	make := func(o scenarios.Intent) caller.Intent {
+		return caller.Intent{Operation: name, Amount: int64(o.Amount), Item: o.Item, Key: o.Key, Tenant: o.Tenant}
 	}
-	o := setup.Schedule[i]
-	return caller.Intent{Operation: name, Amount: int64(o.Amount), Item: o.Item, Key: o.Key, Tenant: o.Tenant}
+	intent := make(o)
+	for n, f := range further {
+		intent.Further = append(intent.Further, caller.Further{After: after[n], Intent: make(f)})
+	}
+	return intent
 }
 
 // settle waits until no connection can bring anything more. The pauses double: on the virtual

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -41,6 +42,7 @@ func sabotages(t scenarios.Trial) []sabotage {
 	add := func(name string, part bool, change func(*scenarios.Trial)) {
 		c := t
 		c.Setup.Server.Faults = slices.Clone(t.Setup.Server.Faults)
+		c.Setup.Schedule = slices.Clone(t.Setup.Schedule)
 		c.Setup.Server.Ledgers = slices.Clone(t.Setup.Server.Ledgers)
 		c.Setup.Hops = slices.Clone(t.Setup.Hops)
 		c.Layers = slices.Clone(t.Layers)
@@ -144,6 +146,12 @@ func sabotages(t scenarios.Trial) []sabotage {
 	}
 	if len(t.Setup.Server.Rows) > 0 {
 		add("without rows", true, func(c *scenarios.Trial) { c.Setup.Server.Rows = nil })
+	}
+	for i, o := range t.Setup.Schedule {
+		if o.Of > 0 {
+			add(fmt.Sprintf("without the further send %d", i+1), true, func(c *scenarios.Trial) { c.Setup.Schedule = slices.Delete(c.Setup.Schedule, i, i+1) })
+			add(fmt.Sprintf("with the key of its operation for the further send %d", i+1), o.Key != "", func(c *scenarios.Trial) { c.Setup.Schedule[i].Key = "" })
+		}
 	}
 	if t.Setup.Caller.Key != "none" {
 		add("without the key", true, func(c *scenarios.Trial) { c.Setup.Caller.Key = "none" })

@@ -19,6 +19,10 @@ const (
 // place in its queue.
 const NoThread = "no thread free"
 
+// Again is what the path of an operation's n-th send as its user sees it goes on with, for n from 2:
+// op-1/again.2. What comes after it are tries of that send.
+const Again = "again"
+
 // Effect is one durable order row, as the database gave it back.
 type Effect struct {
 	Order     int64         `json:"order"`         // the order's number
