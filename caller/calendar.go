@@ -6,7 +6,8 @@ import "time"
 // back where By is negative.
 type Jump struct{ At, By time.Duration }
 
-// TotalClock is the clock that a sender measures its total limit with.
+// TotalClock is the clock that a sender measures its total limit with. Whichever that is, a date in an
+// answer is held against its calendar clock.
 type TotalClock struct {
 	Calendar bool          // the calendar clock, which can be set; else a clock that nobody sets
 	Poll     time.Duration // how often it looks; 0 is always
@@ -33,6 +34,16 @@ func (c TotalClock) after(start, total time.Duration) time.Duration {
 		begin, shift = j.At, shift+j.By
 	}
 	return c.look(start, max(begin, start+total-shift)) - start
+}
+
+// shift returns how far the calendar clock has been set by now.
+func (c TotalClock) shift(now time.Duration) (by time.Duration) {
+	for _, j := range c.Jumps {
+		if j.At <= now {
+			by += j.By
+		}
+	}
+	return by
 }
 
 // look returns the first look at the clock from at on.

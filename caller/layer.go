@@ -21,6 +21,7 @@ type layer struct {
 	node   string
 	seed   int64
 	clock  *vtime.Clock
+	own    TotalClock // the machine's own calendar: what it takes a date for
 	record func(lab.Event)
 	read   time.Duration // the read time-out in force
 	group  *vtime.Group  // of the tries side by side
@@ -36,7 +37,7 @@ type layer struct {
 func wrap(next http.RoundTripper, c Config) http.RoundTripper {
 	for _, p := range slices.Backward(c.Layers) {
 		l := &layer{
-			Layer: p, node: c.Node, seed: c.Seed, clock: c.Clock, record: c.Record,
+			Layer: p, node: c.Node, seed: c.Seed, clock: c.Clock, own: c.Clocked, record: c.Record,
 			read: c.Timeouts.Read, group: c.Group, account: newAccount(p.Budget),
 			routes: slices.ContainsFunc(p.Rules, func(r policy.Rule) bool { return r.AddressLeft }),
 			whole:  p.Hedge > 0 || slices.ContainsFunc(p.Rules, func(r policy.Rule) bool { return r.InBody }),
@@ -205,7 +206,7 @@ func (l *layer) outcome(ctx context.Context, try Trip, req *http.Request, resp *
 	}
 	if err == nil {
 		out.Status = resp.StatusCode
-		out.RetryAfter, out.HasRetryAfter = policy.ParseRetryAfter(resp.Header.Get("Retry-After"), l.clock.Date())
+		out.RetryAfter, out.HasRetryAfter = policy.ParseRetryAfter(resp.Header.Get("Retry-After"), l.clock.Date().Add(l.own.shift(l.clock.Now())))
 		return out
 	}
 	e := asError(err)

@@ -161,21 +161,38 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// TestRetryAfterDate is counted on the lab's calendar, whose seconds began at nine o'clock.
+// TestRetryAfterDate is counted on the caller's own calendar, whose seconds began at nine o'clock with
+// the lab's, and which may have been set since.
 func TestRetryAfterDate(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(b *bench) {
-		b.script = func(x *exchange) {
-			x.pause(300 * time.Millisecond)
-			x.reply(503, "", "Retry-After: "+b.clock.Date().Add(2*time.Second).Truncate(time.Second).Add(time.Second).Format(http.TimeFormat))
-		}
-		b.place(Config{Layers: []policy.Layer{layerOf(policy.Settings{Preset: "urllib3", Methods: []string{"any"}, Attempts: new(2)})}}, Habits{})
-		var starts []time.Duration
-		for _, x := range b.arrived() {
-			starts = append(starts, x.at)
-		}
-		diff(t, "arrivals", []time.Duration{0, 3 * time.Second}, starts)
-	})
+	for _, tt := range []struct {
+		name  string
+		jumps []Jump
+		again time.Duration
+	}{
+		{"never set", nil, 3 * time.Second},
+		{"set back", []Jump{{0, -2 * time.Minute}}, 123 * time.Second},
+		{"set forward before the answer", []Jump{{200 * time.Millisecond, time.Second}}, 2 * time.Second},
+		{"set forward beyond", []Jump{{0, time.Minute}}, 300 * time.Millisecond},
+		{"set after the answer", []Jump{{time.Second, time.Hour}}, 3 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(b *bench) {
+				b.script = func(x *exchange) {
+					x.pause(300 * time.Millisecond)
+					x.reply(503, "", "Retry-After: "+b.clock.Date().Add(2*time.Second).Truncate(time.Second).Add(time.Second).Format(http.TimeFormat))
+				}
+				layer := layerOf(policy.Settings{Preset: "urllib3", Methods: []string{"any"}, Attempts: new(2)})
+				b.place(Config{Layers: []policy.Layer{layer}, Clocked: TotalClock{Jumps: tt.jumps}}, Habits{})
+				var starts []time.Duration
+				for _, x := range b.arrived() {
+					starts = append(starts, x.at)
+				}
+				diff(t, "arrivals", []time.Duration{0, tt.again}, starts)
+			})
+		})
+	}
 }
 
 // TestInBody has an answer break off after its headers. Layers that read answers to their end try

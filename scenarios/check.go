@@ -509,6 +509,10 @@ func (c *checker) fault(path string, s fault.Settings, replicas int) {
 			return
 		}
 	}
+	if at := find(c.root, path+".into"); s.At == fault.InWork && s.Into == 0 && at != find(c.root, path) {
+		c.failAt(at, "a fault at 0s into the work strikes before it has begun", "a time such as 700ms, or at: after-claim without into")
+		return
+	}
 	if p := s.Check(); p != nil {
 		// What the kind does not take should not be there; of the rest it is the value that is wrong.
 		common := []string{"at", "do", "arrivals", "replicas"}

@@ -11,11 +11,22 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"retrylab/internal/lab"
 )
 
 // maxDuration bounds every duration in a scenario. More than a year of scenario time is enough for
 // any clean-up job, and far from where a duration overflows.
 const maxDuration = 10_000 * time.Hour
+
+// mostDuration bounds the duration at a path. What a trial comes to may be later than anything that a
+// file asks for: a server says when to come back.
+func mostDuration(path string) time.Duration {
+	if strings.HasPrefix(path, "expect.") || strings.Contains(path, "].expect.") {
+		return lab.Horizon
+	}
+	return maxDuration
+}
 
 // Money is an amount in a currency's minor unit, written in the major one: 50 or 49.99.
 type Money int64
@@ -136,6 +147,7 @@ func (d *decoder) structure(path string, n *node, v reflect.Value) {
 	for _, e := range n.keys {
 		i := slices.Index(known, e.name)
 		if i < 0 {
+			d.kind(path, n, v.Type()) // a mistake there may make all other keys unknown
 			d.fail(e.at, fmt.Sprintf("unknown key %s in %s", quote(e.name), orFile(path)), keyHint(path, e.name, known))
 			return
 		}
@@ -148,6 +160,26 @@ func (d *decoder) structure(path string, n *node, v reflect.Value) {
 		}
 		d.decode(join(path, e.name), e.node, to)
 	}
+}
+
+// kind refuses the kind of what stands at path where there is none of that name.
+func (d *decoder) kind(path string, n *node, t reflect.Type) {
+	key := shorthand(t)
+	of := n.get(key)
+	r, ok := RuleAt(join(path, key))
+	if !ok || of == nil || of.kind != scalar || slices.Contains(r.Words, of.text) {
+		return
+	}
+	d.fail(of.at, fmt.Sprintf("unknown %s %s", kindOf(path, key), quote(of.text)), suggest(of.text, r.Words))
+}
+
+// kindOf is what there are kinds of at a path: guards, presets, hops.
+func kindOf(path, key string) string {
+	if key != "kind" {
+		return key
+	}
+	name := indexes.ReplaceAllString(path[strings.LastIndex(path, ".")+1:], "")
+	return strings.TrimSuffix(name, "s")
 }
 
 // isValue reports whether a type is written as a single value, which cannot be left empty: a
@@ -343,16 +375,16 @@ func (d *decoder) duration(path string, n *node) time.Duration {
 	if !ok {
 		return 0
 	}
-	v, what, hint := parseDuration(s)
+	v, what, hint := parseDuration(s, mostDuration(path))
 	if what != "" {
 		d.fail(n.at, fmt.Sprintf("%s %s", path, what), hint)
 	}
 	return v
 }
 
-// parseDuration reads a duration with its unit. It returns what is wrong with it, and what would
-// be right.
-func parseDuration(s string) (v time.Duration, what, hint string) {
+// parseDuration reads a duration of at most most, with its unit. It returns what is wrong with it, and
+// what would be right.
+func parseDuration(s string, most time.Duration) (v time.Duration, what, hint string) {
 	v, err := time.ParseDuration(s)
 	if _, number := strconv.ParseFloat(s, 64); number == nil && s != "0" {
 		return 0, fmt.Sprintf("has no unit: %s", quote(s)), fmt.Sprintf("write %ss or %sms", short(s), short(s))
@@ -363,8 +395,8 @@ func parseDuration(s string) (v time.Duration, what, hint string) {
 		return 0, fmt.Sprintf("is not a duration: %s", quote(s)), durationHint(s)
 	case strings.HasPrefix(s, "-") && v <= 0:
 		return 0, fmt.Sprintf("must not be negative: %s", short(s)), ""
-	case err != nil || v > maxDuration:
-		return 0, fmt.Sprintf("is absurdly long: %s", short(s)), "at most 10000h"
+	case err != nil || v > most:
+		return 0, fmt.Sprintf("is absurdly long: %s", short(s)), fmt.Sprintf("at most %dh", most/time.Hour)
 	}
 	return v, "", ""
 }

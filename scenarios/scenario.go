@@ -142,7 +142,7 @@ type Expect struct {
 	Reason                string          `yaml:"reason" doc:"what every operation's belief rests on"`
 	Amplification         *float64        `yaml:"amplification" doc:"arrivals divided by operations"`
 	CallerDone            *time.Duration  `yaml:"caller-done" doc:"when the last operation ended"`
-	LongestHold           *time.Duration  `yaml:"longest-hold" doc:"longest time from the start of an operation to its end: for so long a caller's thread is held"`
+	LongestHold           *time.Duration  `yaml:"longest-hold" doc:"longest time from the start of an operation to its end, the wait for a thread included: for so long its caller waited"`
 	Goodput               *float64        `yaml:"goodput" doc:"operations believed ok per second until the last operation has ended, to a hundredth"`
 	PeakStarts            *int            `yaml:"peak-starts" doc:"sends of the caller in the busiest window of the series"`
 	RecoveredAfter        *time.Duration  `yaml:"recovered-after" doc:"from the end of the disturbance to the window from which on the goodput is back: nine operations believed ok in a window for ten that begin"`

@@ -47,6 +47,8 @@ type pairs struct {
 //   - one arrival against the next, where a fault names arrivals or an operation has further sends,
 //     which may differ;
 //   - whatever the order service does against the moment from which, or until which, a fault strikes;
+//   - an answer to the caller against the moment at which its calendar clock is set, where an answer
+//     has a date;
 //   - a crash and a restart against what else is sent to that replica and committed there.
 //
 // Everything else is free: twelve sends side by side come in a new order in nearly every real run,
@@ -67,6 +69,7 @@ func deciding(t scenarios.Trial, plan lab.Observation) pairs {
 		p.arrivals(t)
 	}
 	p.windows(t)
+	p.dates(t)
 	p.crashes()
 	return p
 }
@@ -412,6 +415,28 @@ func (p *pairs) windows(t scenarios.Trial) {
 					return o.Events[i].At, edge, true
 				})
 			}
+		}
+	}
+}
+
+// dates pairs each moment at which the caller's calendar clock is set with each answer to it, where a
+// Retry-After is a date: how long until then is up to what the clock says.
+func (p *pairs) dates(t scenarios.Trial) {
+	if !slices.ContainsFunc(t.Setup.Server.Faults, func(f fault.Settings) bool { return strings.ContainsAny(f.RetryAfter, "+:") }) {
+		return
+	}
+	for _, jump := range t.Setup.Caller.ClockJumps {
+		for _, e := range p.plan.Events {
+			if e.Kind != lab.Reply || e.Node != t.Setup.Caller.Name {
+				continue
+			}
+			p.add(fmt.Sprintf("the answer to %s and the setting of the clock", e.Send), func(o lab.Observation) (time.Duration, time.Duration, bool) {
+				i := slices.IndexFunc(o.Events, func(x lab.Event) bool { return x.Kind == lab.Reply && x.Send == e.Send && x.Node == e.Node })
+				if i < 0 {
+					return 0, 0, false
+				}
+				return o.Events[i].At, jump.At, true
+			})
 		}
 	}
 }

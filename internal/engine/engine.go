@@ -80,10 +80,6 @@ func simulated(ctx context.Context, t scenarios.Trial) lab.Observation {
 	return obs
 }
 
-// horizon is the scenario time after which a trial on the virtual clock is given up: far beyond
-// anything that a scenario can ask for, so what is still waiting then waits for ever.
-const horizon = 100_000 * time.Hour
-
 // onVirtual runs a trial in a bubble of its own. The error is [vtime.ErrNoBubble] where the
 // toolchain has no virtual clock; it stands in the observation too.
 func (l *Lab) onVirtual(ctx context.Context, t scenarios.Trial) (obs lab.Observation, err error) {
@@ -94,7 +90,7 @@ func (l *Lab) onVirtual(ctx context.Context, t scenarios.Trial) (obs lab.Observa
 	defer func() { obs = left(obs, p.leave()) }()
 	err = vtime.Bubble(func() {
 		clock := vtime.NewVirtual(calendar(t.Begin))
-		obs = l.trial(ctx, t, world{clock: clock, network: vtime.NewMemory(clock, t.Seed), place: p, horizon: horizon})
+		obs = l.trial(ctx, t, world{clock: clock, network: vtime.NewMemory(clock, t.Seed), place: p, horizon: lab.Horizon})
 	})
 	if err == nil {
 		return obs, nil

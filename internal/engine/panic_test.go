@@ -51,7 +51,7 @@ func TestPanic(t *testing.T) {
 	if err := vtime.Bubble(func() {
 		clock := vtime.NewVirtual(calendar(""))
 		network := &panicky{Network: vtime.NewMemory(clock, 1), left: 2}
-		obs = l.trial(t.Context(), trials[0], world{clock: clock, network: network, place: p, horizon: horizon})
+		obs = l.trial(t.Context(), trials[0], world{clock: clock, network: network, place: p, horizon: lab.Horizon})
 	}); err != nil {
 		t.Fatalf("the bubble did not end well: %v", err)
 	}

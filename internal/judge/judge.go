@@ -184,7 +184,8 @@ func lostUpdates(t scenarios.Trial, obs lab.Observation) int {
 	return len(obs.Effects) - (value-start)/c.By
 }
 
-// longestHold is the longest time from the start of an operation to its end.
+// longestHold is the longest time from the start of an operation to its end, the wait for a thread
+// included.
 func longestHold(obs lab.Observation) (longest time.Duration) {
 	if obs.Totals != nil {
 		return obs.Totals.LongestHold

@@ -342,6 +342,41 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// TestTolerance: the microseconds of a long chain of sends add up, those of a crowd do not.
+func TestTolerance(t *testing.T) {
+	t.Parallel()
+	chain, obs := trial(), seen()
+	obs.Events = nil
+	for i := range 45 {
+		obs.Events = append(obs.Events, lab.Event{At: time.Duration(i) * 3 * time.Second, Kind: lab.Send, Node: "caller"})
+	}
+	for i := range 900 {
+		obs.Events = append(obs.Events, lab.Event{At: 200*time.Second + time.Duration(i), Kind: lab.Send, Node: "caller"})
+	}
+	for _, test := range []struct {
+		done, off time.Duration
+		held      bool
+	}{
+		{133 * time.Second, 6 * time.Millisecond, true},
+		{133 * time.Second, -6 * time.Millisecond, true},
+		{133 * time.Second, 8 * time.Millisecond, false},
+		{3 * time.Second, time.Millisecond, true},
+		{3 * time.Second, 2 * time.Millisecond, false},
+		{10 * time.Millisecond, 1200 * time.Microsecond, false}, // no more than a hundredth of so little
+		{201 * time.Second, 140 * time.Millisecond, true},       // a chain might be as long
+	} {
+		obs.Outcomes[0].DoneAt = test.done
+		want := test.done + test.off
+		chain.Expect = &scenarios.Expect{CallerDone: &want}
+		if r := Decide(chain, obs); (r.Verdict == lab.AsExpected) != test.held {
+			t.Errorf("%s, expected %s: %s", test.done, want, r.Verdict)
+		}
+	}
+	if got := tolerance(10*time.Second, 10_000); got != 101*time.Millisecond {
+		t.Errorf("after 10000 sends in 10 s: %s, want 101ms", got)
+	}
+}
+
 // TestPlace looks for the place of an expectation in its check.
 func TestPlace(t *testing.T) {
 	t.Parallel()

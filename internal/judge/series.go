@@ -31,7 +31,7 @@ var (
 				return seconds(*e.RecoveredAfter), "never", false, true
 			}
 			after := lab.FromMillis(r.AfterMs)
-			return seconds(*e.RecoveredAfter), seconds(after), near(*e.RecoveredAfter, after), true
+			return seconds(*e.RecoveredAfter), seconds(after), (*e.RecoveredAfter - after).Abs() <= rounding, true // it is a number of windows
 		},
 	}
 )

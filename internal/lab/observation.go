@@ -63,6 +63,11 @@ func (s State) String() string {
 	return s.Value
 }
 
+// Horizon is the scenario time after which a trial is given up: two waits of a hundred years and more,
+// so what is still waiting then waits for ever. A bubble's clock, which begins in the year 2000, ends in
+// 2262.
+const Horizon = 250 * 365 * 24 * time.Hour
+
 // Absent is what stands for the value of a row that is not there.
 const Absent = "absent"
 

@@ -121,7 +121,8 @@ type Result struct {
 	BeliefsWhenCallerDone *Beliefs `json:"beliefs_when_caller_done,omitempty"`
 	Reasons               []string `json:"belief_reasons"` // one per operation, in order: "read timeout", "201", …
 	CallerDoneMs          int64    `json:"caller_done_ms"`
-	// LongestHoldMs is how long the operation took that took longest: for so long its caller waited.
+	// LongestHoldMs is how long the operation took that took longest, the wait for a
+	// thread included: for so long its caller waited.
 	LongestHoldMs int64 `json:"longest_hold_ms"`
 	// GoodputPerS is how many operations a second came to an end that their callers believe ok, from
 	// the start of the trial to the end of the last operation.

@@ -26,9 +26,6 @@ import (
 // maxSends bounds what one trial may send. A scenario file is untrusted: layers multiply.
 const maxSends = 20_000_000
 
-// horizon is the scenario time beyond which a trial is given up.
-const horizon = 100_000 * time.Hour
-
 var (
 	errTooMuch = fmt.Errorf("more than %d sends: the layers multiply beyond what a simulation may do", maxSends)
 	errHorizon = errors.New("the trial came to no end: something waits for ever")
@@ -49,7 +46,7 @@ func run(ctx context.Context, t scenarios.Trial, record func(lab.Event)) (lab.Ob
 			return lab.Observation{}, ctx.Err()
 		case w.sends > maxSends:
 			return lab.Observation{}, errTooMuch
-		case w.now > horizon:
+		case w.now > lab.Horizon:
 			return lab.Observation{}, errHorizon
 		}
 	}
