@@ -20,8 +20,11 @@ import (
 	"retrylab/caller/preset"
 	command "retrylab/cmd"
 	"retrylab/scenarios"
+	"retrylab/slowserver/capacity"
+	"retrylab/slowserver/change"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/guard"
+	"retrylab/slowserver/ledger"
 )
 
 var update = flag.Bool("update", false, "rewrite what the documentation shows with what the tool prints")
@@ -336,6 +339,7 @@ func keys() string {
 		{"A file", file, ""},
 		{"`schedule`, each", reflect.TypeFor[scenarios.Intent](), "An operation that differs from the others. What it leaves out is as for all of them."},
 		{"`caller`", reflect.TypeFor[scenarios.Caller](), ""},
+		{"`ask`, of the caller", reflect.TypeFor[scenarios.Ask](), ""},
 		{"`hops`, each", reflect.TypeFor[scenarios.Hop](), ""},
 		{"`timeouts`, of the caller and of each hop", reflect.TypeFor[scenarios.Timeouts](), "Each is off when absent."},
 		{"`layers`, each", reflect.TypeFor[policy.Settings](), "No preset takes all of them; `retrylab layers NAME` shows which mean something to it, and its defaults."},
@@ -344,10 +348,18 @@ func keys() string {
 		{"`budget`, of a layer", reflect.TypeFor[policy.Budget](), ""},
 		{"`clock-jumps`, of the caller, each", reflect.TypeFor[scenarios.ClockJump](), ""},
 		{"`server`", reflect.TypeFor[scenarios.Server](), ""},
+		{"`processing-spread`, of the server", reflect.TypeFor[capacity.Spread](), ""},
+		{"`change`, of the server", reflect.TypeFor[change.Settings](), "With it the answer to an order is a 200, not a 201: it says what the row has become."},
+		{"`ledgers`, of the server, each", reflect.TypeFor[ledger.Settings](), ""},
+		{"`relay`, of a ledger", reflect.TypeFor[ledger.Relay](), ""},
 		{"`guard`, of the server", reflect.TypeFor[guard.Settings](), "A kind alone may stand for it: `guard: none`."},
+		{"`clean-up`, of a guard", reflect.TypeFor[guard.CleanUp](), ""},
 		{"`faults`, of the server, each", reflect.TypeFor[fault.Settings](), ""},
+		{"`load`, each phase", reflect.TypeFor[scenarios.Phase](), ""},
+		{"`series`", reflect.TypeFor[scenarios.Series](), ""},
+		{"`reconcile`", reflect.TypeFor[scenarios.Reconcile](), ""},
 		{"`variants`, each", variant(file), ""},
-		{"`expect`", reflect.TypeFor[scenarios.Expect](), "What is absent is not checked. Times are checked on the virtual clock only, to the millisecond."},
+		{"`expect`", reflect.TypeFor[scenarios.Expect](), "What is absent is not checked. Times are checked on the virtual clock only, to [the millisecond or so](#what-is-seen-of-a-send)."},
 		{"`beliefs`, in expect", reflect.TypeFor[scenarios.Beliefs](), ""},
 	} {
 		fmt.Fprintf(&b, "\n### %s\n\n", part.title)
@@ -362,6 +374,7 @@ func keys() string {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Tag.Get("yaml"), valueWord(f.Type), f.Tag.Get("doc"))
 		}
 	}
+	fmt.Fprintf(&b, "\n### What a layer's `on` takes\n\nA status from 300 to 599, or one of: `%s`.\n", strings.Join(policy.TriggerWords(), "`, `"))
 	b.WriteString("\n### What a fault does\n\n| `do` | meaning | at |\n| --- | --- | --- |\n")
 	for _, k := range fault.Kinds {
 		var places []string
