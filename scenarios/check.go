@@ -182,6 +182,7 @@ func (c *checker) defaults(p *Setup) {
 		p.Server.Ledgers[i].Default()
 	}
 	p.Server.Change.Default()
+	p.Server.RateLimit.Default()
 	if s := c.root.get("server"); p.Server.Replicas == 0 && (s == nil || s.get("replicas") == nil) {
 		p.Server.Replicas = 1
 	}
@@ -377,6 +378,10 @@ func (c *checker) capacity(x *Server) {
 	const spread = "server.processing-spread"
 	if p := x.ProcessingSpread.Check(); p != nil {
 		c.fail(strings.TrimSuffix(spread+"."+p.Field, "."), spread+": "+p.What, p.Hint)
+	}
+	const limit = "server.rate-limit"
+	if p := x.RateLimit.Check(); p != nil {
+		c.fail(strings.TrimSuffix(limit+"."+p.Field, "."), limit+": "+p.What, p.Hint)
 	}
 	c.number("server.workers", x.Workers)
 	c.word("server.shed", x.Shed)

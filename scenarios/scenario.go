@@ -97,19 +97,20 @@ type Caller struct {
 
 // Server is the order service.
 type Server struct {
-	Name             string           `yaml:"name" doc:"what its replicas are called, before their number"`
-	Processing       time.Duration    `yaml:"processing" doc:"time between the guard and the commit"`
-	ProcessingSpread capacity.Spread  `yaml:"processing-spread" doc:"on top of processing: another time for each request, from the seed (log-normal, by two of its quantiles)"`
-	Replicas         int              `yaml:"replicas" doc:"how many instances share the store"`
-	Guard            guard.Settings   `yaml:"guard" doc:"protection against duplicates"`
-	Faults           []fault.Settings `yaml:"faults" doc:"defects, by place"`
-	ReadOnly         bool             `yaml:"read-only" doc:"what is asked for is a read: it does the work and writes no order, and none is wanted"`
-	OnClientGone     string           `yaml:"on-client-gone" doc:"finish (the default) or cancel"`
-	Workers          int              `yaml:"workers" doc:"requests that each replica works on at once, first come first served; no limit when absent"`
-	Queue            *int             `yaml:"queue" doc:"workers: how many more may wait, the rest is told 503 at once; any number when absent"`
-	Shed             string           `yaml:"shed" doc:"workers: which of those that wait are told 503 when their turn comes: none (the default), expired (whose deadline is over) or late (which cannot be done 10ms before it either)"`
-	Deadline         string           `yaml:"deadline" doc:"what it does with a deadline that comes with a request: ignore (the default) or honour (gives up when it is over, unless the order is committed)"`
-	Processes        bool             `yaml:"processes" doc:"on the wall clock each replica is a process of its own, which a crash really kills; the virtual clock plays the same within one"`
+	Name             string             `yaml:"name" doc:"what its replicas are called, before their number"`
+	Processing       time.Duration      `yaml:"processing" doc:"time between the guard and the commit"`
+	ProcessingSpread capacity.Spread    `yaml:"processing-spread" doc:"on top of processing: another time for each request, from the seed (log-normal, by two of its quantiles)"`
+	Replicas         int                `yaml:"replicas" doc:"how many instances share the store"`
+	Guard            guard.Settings     `yaml:"guard" doc:"protection against duplicates"`
+	Faults           []fault.Settings   `yaml:"faults" doc:"defects, by place"`
+	ReadOnly         bool               `yaml:"read-only" doc:"what is asked for is a read: it does the work and writes no order, and none is wanted"`
+	OnClientGone     string             `yaml:"on-client-gone" doc:"finish (the default) or cancel"`
+	RateLimit        capacity.RateLimit `yaml:"rate-limit" doc:"how many requests it lets in over time; the rest is told 429. All when absent"`
+	Workers          int                `yaml:"workers" doc:"requests that each replica works on at once, first come first served; no limit when absent"`
+	Queue            *int               `yaml:"queue" doc:"workers: how many more may wait, the rest is told 503 at once; any number when absent"`
+	Shed             string             `yaml:"shed" doc:"workers: which of those that wait are told 503 when their turn comes: none (the default), expired (whose deadline is over) or late (which cannot be done 10ms before it either)"`
+	Deadline         string             `yaml:"deadline" doc:"what it does with a deadline that comes with a request: ignore (the default) or honour (gives up when it is over, unless the order is committed)"`
+	Processes        bool               `yaml:"processes" doc:"on the wall clock each replica is a process of its own, which a crash really kills; the virtual clock plays the same within one"`
 
 	Ledgers []ledger.Settings `yaml:"ledgers" doc:"what each order brings about beside itself, in ledgers of its own: messages, events, charges; counted by SQL like the orders"`
 

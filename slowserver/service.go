@@ -44,8 +44,9 @@ type Config struct {
 	Processing time.Duration // scenario time between the guard and the commit
 	// Spread comes on top of Processing where each request takes another time.
 	Spread capacity.Spread
-	Seed   int64         // what is drawn depends on it, and on the request
-	Pool   capacity.Pool // of each replica; the zero value works on all requests at once
+	Seed   int64              // what is drawn depends on it, and on the request
+	Pool   capacity.Pool      // of each replica; the zero value works on all requests at once
+	Limit  capacity.RateLimit // over all replicas; the zero value lets all in
 	Guard  guard.Settings
 	Faults []fault.Settings
 	// CancelWhenGone gives work up when its client leaves. The default goes on, as services do
@@ -115,6 +116,7 @@ type Service struct {
 	tally  *Tally // the counts, unless another process keeps them
 	held   *held  // nil where nobody can let a request go
 	relay  relay
+	bucket *capacity.Bucket // nil without a limit
 }
 
 // New returns a service whose work goes on until life ends, whatever its clients do.
@@ -129,7 +131,7 @@ func New(life context.Context, c Config) (*Service, error) {
 	if err := c.check(g); err != nil {
 		return nil, err
 	}
-	s := &Service{config: c, guard: g, life: life, counts: c.Counts}
+	s := &Service{config: c, guard: g, life: life, counts: c.Counts, bucket: c.Limit.Open()}
 	if s.counts == nil {
 		s.tally = &Tally{fired: make([]int, len(c.Faults))}
 		s.counts = s.tally
@@ -243,6 +245,13 @@ func (h *handling) handle() {
 		return
 	case err != nil:
 		h.refuse(refusal(err), lab.ProblemInvalid, err)
+		return
+	}
+	if s := h.service; !s.bucket.Take(s.config.Clock.Now()) {
+		h.record(lab.Event{Kind: lab.Queue, Detail: lab.QueueLimited})
+		a := problem(http.StatusTooManyRequests, lab.ProblemLimited, "too many requests in this time")
+		a.RetryAfter = s.config.Limit.RetryAfter
+		h.answer(a)
 		return
 	}
 	defer h.limit()()

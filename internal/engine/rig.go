@@ -53,6 +53,7 @@ func ServiceConfig(setup scenarios.Setup) slowserver.Config {
 	server := setup.Server
 	return slowserver.Config{
 		Processing: server.Processing, Spread: server.ProcessingSpread,
+		Limit: server.RateLimit,
 		Pool:  capacity.Pool{Workers: server.Workers, Queue: server.Queue, Shed: server.Shed},
 		Guard: server.Guard, Faults: server.Faults,
 		ReadOnly: server.ReadOnly, CancelWhenGone: server.OnClientGone == "cancel", HonourDeadline: server.Deadline == "honour",

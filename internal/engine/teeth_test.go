@@ -76,6 +76,12 @@ func sabotages(t scenarios.Trial) []sabotage {
 	if t.Setup.Server.Queue != nil {
 		add("with a queue for all", true, func(c *scenarios.Trial) { c.Setup.Server.Queue = nil })
 	}
+	if t.Setup.Server.RateLimit.Rate > 0 {
+		add("without the limit of the rate", true, func(c *scenarios.Trial) { c.Setup.Server.RateLimit = capacity.RateLimit{} })
+		if t.Setup.Server.RateLimit.RetryAfter > 0 {
+			add("without the Retry-After of the limit", true, func(c *scenarios.Trial) { c.Setup.Server.RateLimit.RetryAfter = 0 })
+		}
+	}
 	if t.Setup.Server.Shed != capacity.ShedNone {
 		add("without shed", true, func(c *scenarios.Trial) { c.Setup.Server.Shed = capacity.ShedNone })
 	}

@@ -24,7 +24,7 @@ const (
 	Stop     Kind = "stop"     // a layer decided not to try again: Detail says why
 
 	Arrival    Kind = "arrival"     // a request reached a handler: Node
-	Queue      Kind = "queue"       // a request found no worker idle: Detail is waits, full, or what it was dropped as: expired, late
+	Queue      Kind = "queue"       // a request found no worker idle: Detail is waits, full, what it was dropped as (expired, late), or limited
 	LookUp     Kind = "check"       // a guard looked a key up: Detail is absent, processing, done or failed
 	Claim      Kind = "claim"       // a guard tried to claim a key: Detail is won, held, done or conflict
 	Work       Kind = "work"        // processing begins
@@ -53,6 +53,9 @@ const StageDeadline = "deadline"
 
 // QueueWaits is the detail of a [Queue] of a request that has taken a place in it.
 const QueueWaits = "waits"
+
+// QueueLimited is the detail of a [Queue] of a request that is over the limit of the rate.
+const QueueLimited = "limited"
 
 // PastDeadline is the detail of a failure of a try that began when the limit around it was over: it
 // sends nothing.

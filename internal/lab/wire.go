@@ -31,6 +31,7 @@ const (
 	ProblemBusy       = "urn:retrylab:problem:busy"         // the server has no worker for it, and no place to wait
 	ProblemDeadline   = "urn:retrylab:problem:deadline"     // the time that the sender had given was over
 	ProblemStore      = "urn:retrylab:problem:store"        // the database failed
+	ProblemLimited    = "urn:retrylab:problem:rate-limit"   // more requests than the server lets in
 	ProblemState      = "urn:retrylab:problem:state"        // the row that requests share is not as the change needs it
 	ProblemUnknownKey = "urn:retrylab:problem:unknown-key"  // nothing is known of a key
 )
