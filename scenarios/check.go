@@ -518,9 +518,15 @@ func (c *checker) fault(path string, s fault.Settings, replicas int) {
 		c.failAt(at, "a fault at 0s into the work strikes before it has begun", "a time such as 700ms, or at: after-claim without into")
 		return
 	}
+	for i, n := range s.Operations {
+		if operations := c.trial.Setup.Operations; n < 1 || n > operations {
+			c.fail(fmt.Sprintf("%s.operations[%d]", path, i), fmt.Sprintf("there is no operation %d", n), fmt.Sprintf("they are counted from 1, and operations is %d", operations))
+			return
+		}
+	}
 	if p := s.Check(); p != nil {
 		// What the kind does not take should not be there; of the rest it is the value that is wrong.
-		common := []string{"at", "do", "arrivals", "replicas"}
+		common := []string{"at", "do", "arrivals", "of-each", "operations", "share", "replicas"}
 		if !slices.Contains(common, p.Field) && !slices.Contains(kind.Takes, p.Field) {
 			c.failKey(path+"."+p.Field, p.What, p.Hint)
 		} else {

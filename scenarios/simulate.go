@@ -48,6 +48,9 @@ var (
 // shortestSimulated is the shortest limit in a simulation: a request is on its way for up to 0.15 ms.
 const shortestSimulated = time.Millisecond
 
+// mostDrawn bounds the faults of a simulation: each request has a bit for each.
+const mostDrawn = 64
+
 const simulateHint = "leave it out, or simulate"
 
 // mostOperations is how many operations there may be.
@@ -93,6 +96,9 @@ func (c *checker) simulation(p *Setup) {
 			}
 		}
 	}
+	if len(p.Server.Faults) > mostDrawn {
+		c.fail(fmt.Sprintf("server.faults[%d]", mostDrawn), fmt.Sprintf("a simulation has at most %d faults", mostDrawn), "")
+	}
 	for i, f := range p.Server.Faults {
 		path := fmt.Sprintf("server.faults[%d]", i)
 		if !slices.Contains(simulatedFaults, f.Name()) {
@@ -100,6 +106,14 @@ func (c *checker) simulation(p *Setup) {
 		}
 		if f.At == fault.AfterCommit && p.Server.Workers > 0 {
 			c.fail(path, "a worker that waits until its client has left cannot be simulated", "leave out server.workers, or the fault")
+		}
+		for _, key := range []struct {
+			name  string
+			given bool
+		}{{"of-each", len(f.OfEach) > 0}, {"operations", len(f.Operations) > 0}} {
+			if key.given {
+				c.failKey(path+"."+key.name, key.name+" of a fault cannot be simulated", "name arrivals, or a share")
+			}
 		}
 		if strings.HasPrefix(f.RetryAfter, fault.DatePrefix) {
 			c.fail(path+".retry-after", "a simulation has no calendar", "give the seconds")

@@ -215,6 +215,8 @@ type request struct {
 	patience time.Duration // the client leaves after that; 0 is never
 	deadline string        // what it says of that, as it goes over the wire
 	tenant   string        // whose it is
+
+	operation string // op-1 when absent
 }
 
 const book = `{"item":"book","amount_minor":5000}`
@@ -305,7 +307,11 @@ func (r request) http() *http.Request {
 	req := must(http.NewRequest(method, "http://order"+path, strings.NewReader(r.body)))
 	req.Close = true
 	if r.id != "" {
-		req.Header.Set(lab.HeaderOperation, "op-1")
+		operation := r.operation
+		if operation == "" {
+			operation = "op-1"
+		}
+		req.Header.Set(lab.HeaderOperation, operation)
 		req.Header.Set(lab.HeaderSend, r.id)
 	}
 	if r.tenant != "" {

@@ -8,8 +8,9 @@ import (
 // Counts are what is counted over all replicas of a service. Replicas that are processes of their
 // own share those of another.
 type Counts interface {
-	// Arrive counts an arrival and returns its number, from 1.
-	Arrive() int
+	// Arrive counts an arrival and returns its number among all, and among those of its operation,
+	// from 1.
+	Arrive(operation string) (number, ofEach int)
 	// Fire counts that a fault has fired, by its place in the configuration.
 	Fire(fault int)
 	// Enter and Leave count a request into processing and out of it.
@@ -21,17 +22,23 @@ type Counts interface {
 type Tally struct {
 	mu       sync.Mutex
 	arrivals int
+	ofEach   map[string]int // arrivals by operation
 	fired    []int
 	inside   int
 	overlap  int
 }
 
-// Arrive counts an arrival and returns its number.
-func (t *Tally) Arrive() int {
+// Arrive counts an arrival and returns its number among all, and among those of its operation. One
+// that names no operation is the first of its own.
+func (t *Tally) Arrive(operation string) (number, ofEach int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.arrivals++
-	return t.arrivals
+	if operation == "" {
+		return t.arrivals, 1
+	}
+	t.ofEach[operation]++
+	return t.arrivals, t.ofEach[operation]
 }
 
 // Fire counts that a fault has fired.

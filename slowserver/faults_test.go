@@ -234,6 +234,25 @@ func TestWhichArrivalsAreStruck(t *testing.T) {
 	}
 }
 
+// TestOfEach: arrivals of each operation are counted over all replicas.
+func TestOfEach(t *testing.T) {
+	t.Parallel()
+	got := ""
+	b := play(t, slowserver.Config{Faults: []fault.Settings{{At: fault.BeforeGuard, Do: "close", OfEach: []int{2}, Operations: []int{1, 2}}}}, func(b *bench) {
+		for i, operation := range []string{"op-1", "op-2", "op-1", "op-1", "op-3", "op-3", "op-2"} {
+			r := order(fmt.Sprint("send-", i+1), "").to(i%2 + 1)
+			r.operation = operation
+			if b.send(r).broken != "" {
+				got += "x"
+			} else {
+				got += "-"
+			}
+		}
+	})
+	diff(t, "struck", "--x---x", got)
+	diff(t, "fired", []int{2}, b.service.Tally().Fired())
+}
+
 // TestSeveralFaults strike in the order of the file, until one ends the request.
 func TestSeveralFaults(t *testing.T) {
 	t.Parallel()

@@ -133,7 +133,7 @@ func New(life context.Context, c Config) (*Service, error) {
 	}
 	s := &Service{config: c, guard: g, life: life, counts: c.Counts, bucket: c.Limit.Open()}
 	if s.counts == nil {
-		s.tally = &Tally{fired: make([]int, len(c.Faults))}
+		s.tally = &Tally{fired: make([]int, len(c.Faults)), ofEach: map[string]int{}}
 		s.counts = s.tally
 	}
 	if c.Releasable {
@@ -210,7 +210,8 @@ type handling struct {
 	store   store.Store
 	node    string
 	replica int
-	arrival int
+	arrival int // among all, from 1
+	ofEach  int // among those of its operation, from 1
 	w       http.ResponseWriter
 	r       *http.Request
 
@@ -298,7 +299,7 @@ func refusal(err error) int {
 func (h *handling) receive() error {
 	s := h.service
 	body, err := io.ReadAll(http.MaxBytesReader(h.w, h.r.Body, maxBody))
-	h.arrival = s.counts.Arrive()
+	h.arrival, h.ofEach = s.counts.Arrive(h.r.Header.Get(lab.HeaderOperation))
 	h.body = body
 	h.record(lab.Event{Kind: lab.Arrival, Key: h.r.Header.Get(lab.HeaderKey)})
 	switch {
@@ -393,7 +394,7 @@ func (h *handling) strike(at fault.Place, answer guard.Answer) (guard.Answer, er
 func (h *handling) strikeInto(at fault.Place, into time.Duration, answer guard.Answer) (guard.Answer, error) {
 	s := h.service
 	for i, f := range s.config.Faults {
-		if f.At != at || f.Into != into || !f.Strikes(h.arrival, h.replica, s.config.Clock.Now()) || h.struck != nil && h.struck[i] {
+		if f.At != at || f.Into != into || !f.Strikes(s.arrival(i, h)) || h.struck != nil && h.struck[i] {
 			continue
 		}
 		kind, ok := fault.Find(f.Do)
@@ -413,6 +414,14 @@ func (h *handling) strikeInto(at fault.Place, into time.Duration, answer guard.A
 		}
 	}
 	return answer, nil
+}
+
+// arrival is a request as fault i looks at it.
+func (s *Service) arrival(i int, h *handling) fault.Arrival {
+	return fault.Arrival{
+		Number: h.arrival, OfEach: h.ofEach, Replica: h.replica, Operation: h.operation(), At: s.config.Clock.Now(),
+		Luck: func() float64 { return fault.Luck(s.config.Seed, i, h.path()) },
+	}
 }
 
 // stricken is a request as a fault acts on it.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"slices"
 
 	"retrylab/caller"
 	"retrylab/internal/vtime"
@@ -18,6 +17,7 @@ import (
 type faultyNetwork struct {
 	vtime.Network
 	clock   *vtime.Clock
+	seed    int64
 	service *slowserver.Service
 	faults  []fault.Settings
 	hosts   map[string]int // the number of each replica, from 1
@@ -32,8 +32,8 @@ const (
 
 // newFaultyNetwork returns the network of a trial. Where requests are to be lost somebody takes their
 // connections: spawn starts a function that returns when the network is closed.
-func newFaultyNetwork(network vtime.Network, clock *vtime.Clock, service *slowserver.Service, faults []fault.Settings, replicas []string, spawn func(func())) (*faultyNetwork, error) {
-	n := &faultyNetwork{Network: network, clock: clock, service: service, faults: faults, hosts: map[string]int{}}
+func newFaultyNetwork(network vtime.Network, clock *vtime.Clock, seed int64, service *slowserver.Service, faults []fault.Settings, replicas []string, spawn func(func())) (*faultyNetwork, error) {
+	n := &faultyNetwork{Network: network, clock: clock, seed: seed, service: service, faults: faults, hosts: map[string]int{}}
 	for i, name := range replicas {
 		n.hosts[name] = i + 1
 	}
@@ -74,8 +74,8 @@ func (n *faultyNetwork) swallow(spawn func(func())) error {
 // one that is idle at the start: it was opened before any fault.
 func (n *faultyNetwork) Dial(ctx context.Context, host, id string) (net.Conn, error) {
 	trip := caller.TripOf(ctx)
-	i := n.strikes(host)
-	if i < 0 || trip.Path == "" {
+	i := n.strikes(host, trip)
+	if i < 0 {
 		return n.Network.Dial(ctx, host, id)
 	}
 	n.service.Fire(i, host, trip.Operation, trip.Path)
@@ -94,12 +94,19 @@ func (n *faultyNetwork) Dial(ctx context.Context, host, id string) (net.Conn, er
 }
 
 // strikes returns the place of the fault that strikes a connection to host now, -1 without one.
-func (n *faultyNetwork) strikes(host string) int {
+func (n *faultyNetwork) strikes(host string, trip caller.Trip) int {
 	replica, known := n.hosts[host]
-	if !known {
+	if !known || trip.Path == "" {
 		return -1
 	}
-	return slices.IndexFunc(n.faults, func(f fault.Settings) bool {
-		return f.At == fault.AtConnect && f.Strikes(0, replica, n.clock.Now())
-	})
+	now := n.clock.Now()
+	for i, f := range n.faults {
+		if f.At == fault.AtConnect && f.Strikes(fault.Arrival{
+			Replica: replica, Operation: trip.Operation, At: now,
+			Luck: func() float64 { return fault.Luck(n.seed, i, trip.Path) },
+		}) {
+			return i
+		}
+	}
+	return -1
 }

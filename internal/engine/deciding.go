@@ -44,8 +44,8 @@ type pairs struct {
 //     operation;
 //   - how often a server found its client gone, and how many requests were at work at once where a
 //     premise or an invariant asks for it;
-//   - one arrival against the next, where a fault names arrivals or an operation has further sends,
-//     which may differ;
+//   - one arrival against the next, of all or of each operation, where a fault names arrivals or an
+//     operation has further sends, which may differ;
 //   - whatever the order service does against the moment from which, or until which, a fault strikes;
 //   - an answer to the caller against the moment at which its calendar clock is set, where an answer
 //     has a date;
@@ -66,7 +66,10 @@ func deciding(t scenarios.Trial, plan lab.Observation) pairs {
 	p.questions()
 	if slices.ContainsFunc(t.Setup.Server.Faults, func(f fault.Settings) bool { return len(f.Arrivals) > 0 }) ||
 		slices.ContainsFunc(t.Setup.Schedule, func(i scenarios.Intent) bool { return i.Of > 0 }) {
-		p.arrivals(t)
+		p.arrivals(t, func(lab.Event) string { return "" })
+	}
+	if slices.ContainsFunc(t.Setup.Server.Faults, func(f fault.Settings) bool { return len(f.OfEach) > 0 }) {
+		p.arrivals(t, func(e lab.Event) string { return e.Operation })
 	}
 	p.windows(t)
 	p.dates(t)
@@ -368,8 +371,9 @@ func (p *pairs) questions() {
 	}
 }
 
-// arrivals pairs each arrival at the order service with the next one.
-func (p *pairs) arrivals(t scenarios.Trial) {
+// arrivals pairs each arrival at the order service with the next one among those that are counted
+// together.
+func (p *pairs) arrivals(t scenarios.Trial, together func(lab.Event) string) {
 	servers := t.Setup.Server.ReplicaNames()
 	at := func(o lab.Observation, path string) (time.Duration, bool) {
 		for _, e := range o.Events {
@@ -379,19 +383,19 @@ func (p *pairs) arrivals(t scenarios.Trial) {
 		}
 		return 0, false
 	}
-	var before string
+	before := map[string]string{}
 	for _, e := range p.plan.Events {
 		if e.Kind != lab.Arrival || !slices.Contains(servers, e.Node) {
 			continue
 		}
-		if first, second := before, e.Send; first != "" {
+		if first, second := before[together(e)], e.Send; first != "" {
 			p.add(fmt.Sprintf("the arrivals of %s and %s", first, second), func(o lab.Observation) (time.Duration, time.Duration, bool) {
 				a, okA := at(o, first)
 				b, okB := at(o, second)
 				return a, b, okA && okB
 			})
 		}
-		before = e.Send
+		before[together(e)] = e.Send
 	}
 }
 

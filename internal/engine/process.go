@@ -33,7 +33,7 @@ type note struct {
 	Ready      bool          `json:"ready,omitempty"` // it serves
 	Event      *lab.Event    `json:"event,omitempty"`
 	At         time.Duration `json:"at,omitempty"`      // of the event, more exactly than that can say
-	Arrive     bool          `json:"arrive,omitempty"`  // a request has arrived: which number does it have?
+	Arrive     *string       `json:"arrive,omitempty"`  // a request of that operation has arrived: which numbers does it have?
 	Fire       *int          `json:"fire,omitempty"`    // a fault has fired
 	Inside     int           `json:"inside,omitempty"`  // 1 or -1: a request has come into processing, or left it
 	Changed    bool          `json:"changed,omitempty"` // a transaction was committed
@@ -57,10 +57,16 @@ type state struct {
 
 // order is what the trial tells a replica's process: one of its fields is set.
 type order struct {
-	Brief   *brief `json:"brief,omitempty"`
-	Number  int    `json:"number,omitempty"`  // of the arrival that was asked about
-	Ask     bool   `json:"ask,omitempty"`     // what is your state?
-	Changed bool   `json:"changed,omitempty"` // another process has committed
+	Brief   *brief   `json:"brief,omitempty"`
+	Numbers *numbers `json:"numbers,omitempty"` // of the arrival that was asked about
+	Ask     bool     `json:"ask,omitempty"`     // what is your state?
+	Changed bool     `json:"changed,omitempty"` // another process has committed
+}
+
+// numbers are those of an arrival: among all, and among those of its operation.
+type numbers struct {
+	Number int `json:"number"`
+	OfEach int `json:"of_each"`
 }
 
 // brief is all that a replica's process has to know.
@@ -199,8 +205,9 @@ func (p *process) listen() {
 		case n.Event != nil:
 			n.Event.At = n.At
 			r.journal.add(*n.Event)
-		case n.Arrive:
-			p.send(order{Number: r.service.Tally().Arrive()})
+		case n.Arrive != nil:
+			number, ofEach := r.service.Tally().Arrive(*n.Arrive)
+			p.send(order{Numbers: &numbers{number, ofEach}})
 		case n.Fire != nil:
 			r.service.Tally().Fire(*n.Fire)
 		case n.Inside > 0:

@@ -24,7 +24,7 @@ type Attach func(address string, o store.Options) (store.Attached, error)
 // lent, tells the trial what happens, and returns when the trial is over. The trial kills it, at the
 // point of a crash or at the end; so it closes nothing.
 func RunReplica(life context.Context, socket, notes, orders *os.File, attach Attach) error {
-	t := &teller{notes: json.NewEncoder(notes), numbers: make(chan int)}
+	t := &teller{notes: json.NewEncoder(notes), numbers: make(chan numbers)}
 	if err := t.run(life, socket, json.NewDecoder(orders), attach); err != nil {
 		t.tell(note{Impossible: err.Error()})
 		return err
@@ -41,7 +41,7 @@ type teller struct {
 	notes *json.Encoder
 
 	asking  sync.Mutex
-	numbers chan int
+	numbers chan numbers
 }
 
 // tell writes a note. Where the trial is gone there is nobody to tell, and the process ends.
@@ -53,12 +53,13 @@ func (t *teller) tell(n note) {
 
 func (t *teller) record(e lab.Event) { t.tell(note{Event: &e, At: t.clock.Now()}) }
 
-// Arrive asks for the number of an arrival.
-func (t *teller) Arrive() int {
+// Arrive asks for the numbers of an arrival.
+func (t *teller) Arrive(operation string) (number, ofEach int) {
 	t.asking.Lock()
 	defer t.asking.Unlock()
-	t.tell(note{Arrive: true})
-	return <-t.numbers
+	t.tell(note{Arrive: &operation})
+	n := <-t.numbers
+	return n.Number, n.OfEach
 }
 
 // Fire tells that a fault has fired.
@@ -125,8 +126,8 @@ func (t *teller) run(life context.Context, socket *os.File, orders *json.Decoder
 			return nil // the trial is over
 		}
 		switch {
-		case o.Number > 0:
-			t.numbers <- o.Number
+		case o.Numbers != nil:
+			t.numbers <- *o.Numbers
 		case o.Ask:
 			// Asked in this order: a connection counts as busy until it is closed, and a request
 			// until it has left its handler.

@@ -87,7 +87,7 @@ func (r *rig) build(*lab.Observation) (err error) {
 		return ground(err)
 	}
 	targets := setup.Server.ReplicaNames()
-	if r.network, err = newFaultyNetwork(r.world.network, r.world.clock, r.service, setup.Server.Faults, targets, r.group.Go); err != nil {
+	if r.network, err = newFaultyNetwork(r.world.network, r.world.clock, r.trial.Seed, r.service, setup.Server.Faults, targets, r.group.Go); err != nil {
 		return err
 	}
 	for i, name := range targets {

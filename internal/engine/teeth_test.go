@@ -200,6 +200,15 @@ func sabotages(t scenarios.Trial) []sabotage {
 		if f.From > 0 || f.Until > 0 {
 			change("window", func(f *fault.Settings) { f.From, f.Until = 0, 0 })
 		}
+		if f.OfEach != nil {
+			change("of-each", func(f *fault.Settings) { f.OfEach = nil })
+		}
+		if f.Operations != nil {
+			change("operations", func(f *fault.Settings) { f.Operations = nil })
+		}
+		if f.Share != nil {
+			change("share", func(f *fault.Settings) { f.Share = nil })
+		}
 		if f.RetryAfter != "" {
 			change("Retry-After", func(f *fault.Settings) { f.RetryAfter = "" })
 		}

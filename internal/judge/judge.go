@@ -214,7 +214,7 @@ type view struct {
 func (v view) premises() []lab.Check {
 	var checks []lab.Check
 	for i, f := range v.obs.Faults {
-		want := v.trial.Setup.Server.Faults[i].Wanted()
+		want := v.trial.Setup.Server.Faults[i].Wanted(v.trial.Setup.Operations)
 		checks = append(checks, lab.Check{
 			Kind: "premise", Name: "fault " + f.Name + " fired",
 			Expected: atLeast(want), Actual: times(f.Fired), Held: f.Fired >= want,

@@ -34,6 +34,7 @@ type request struct {
 	back      int32         // how long the answer takes, in nanoseconds
 	deadline  time.Duration // what is left of it when the request is sent, then when it is over; 0 for none
 	spread    time.Duration // the part of the work that differs from one request to the next
+	lucky     uint64        // the faults that strike a share of the requests, and this one: a bit for each
 	outcome   outcome       // of its send
 }
 
@@ -61,14 +62,31 @@ func (s *server) give(n int32) request {
 	return s.requests[n]
 }
 
-// strikes returns the first fault at a place that strikes now, -1 for none.
-func (s *server) strikes(at fault.Place, arrival int, now time.Duration) int {
+// strikes returns the first fault at a place that strikes a request now, -1 for none. lucky is what
+// was drawn for it.
+func (s *server) strikes(at fault.Place, arrival int, now time.Duration, lucky uint64) int {
 	for i := range s.Faults {
-		if f := &s.Faults[i]; f.At == at && f.Strikes(arrival, 1, now) {
+		if s.Faults[i].At == at && s.Faults[i].Strikes(fault.Arrival{Number: arrival, Replica: 1, At: now, Luck: luck(lucky, i)}) {
 			return i
 		}
 	}
 	return -1
+}
+
+// draw draws for every fault that strikes a share of the requests whether it strikes the one with a
+// path: a bit for each.
+func (s *server) draw(seed int64, path string) (lucky uint64) {
+	for i := range s.Faults {
+		if share := s.Faults[i].Share; share != nil && fault.Luck(seed, i, path) < *share {
+			lucky |= 1 << i
+		}
+	}
+	return lucky
+}
+
+// luck is a draw for fault i that comes to what was drawn.
+func luck(lucky uint64, i int) func() float64 {
+	return func() float64 { return 1 - float64(lucky>>i&1) }
 }
 
 func (w *world) fire(fault int, i int32, path string) {
@@ -129,7 +147,7 @@ func (w *world) work(n int32) bool {
 	// As the service has it: one fault after the other, until one of them ends the request.
 	for i := range s.Faults {
 		f := &s.Faults[i]
-		if f.At != fault.BeforeGuard || !f.Strikes(int(r.arrival), 1, w.now) {
+		if f.At != fault.BeforeGuard || !f.Strikes(fault.Arrival{Number: int(r.arrival), Replica: 1, At: w.now, Luck: luck(r.lucky, i)}) {
 			continue
 		}
 		w.fire(i, r.operation, s.paths[n])

@@ -341,14 +341,15 @@ func (w *world) send(i int32) {
 	id := caller.Name + ">" + w.server.name + " " + path
 	there, back := vtime.Latency(w.trial.Seed, id, "there"), vtime.Latency(w.trial.Seed, id, "back")
 	connected := w.now + there + back
-	struck := w.server.strikes(fault.AtConnect, 0, w.now)
+	lucky := w.server.draw(w.trial.Seed, path)
+	struck := w.server.strikes(fault.AtConnect, 0, w.now, lucky)
 	switch {
 	case struck >= 0:
 		w.fire(struck, i, path)
 		w.agenda.add(event{at: connected, kind: refused, who: i, send: c.send})
 	case end == 0 || end >= connected:
 		c.left = true
-		r := request{operation: i, send: c.send, back: int32(back)}
+		r := request{operation: i, send: c.send, back: int32(back), lucky: lucky}
 		if left := w.remaining(i, all); left > 0 && caller.Deadline == "header" {
 			r.deadline, _ = lab.ParseDeadline(lab.FormatDeadline(left))
 		}

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"retrylab/internal/lab"
 )
 
 // Place is where a fault strikes in the life of a request.
@@ -35,6 +38,9 @@ type Settings struct {
 	Do         string        `yaml:"do" doc:"what it does: delay, close, reset, status, lose, dribble, crash, lose-commit, lose-commit-reply, lose-finish, partition, redis-restart, redis-failover, redis-lose-reply, redis-down, malformed, empty, truncate, redirect, refuse, blackhole, unknown-host or lose-request"`
 	Into       time.Duration `yaml:"into" doc:"in-work: how far into the work it strikes, at the latest at its end"`
 	Arrivals   []int         `yaml:"arrivals" doc:"the arrivals it strikes, counted from 1 over all replicas; all of them when absent"`
+	OfEach     []int         `yaml:"of-each" doc:"the arrivals of each operation that it strikes, counted from 1 over all replicas; all of them when absent"`
+	Operations []int         `yaml:"operations" doc:"the operations whose requests it strikes, counted from 1; all of them when absent"`
+	Share      *float64      `yaml:"share" doc:"the share of the requests that it strikes, above 0 and below 1: which ones is drawn for each, from the seed; all of them when absent"`
 	Replicas   []int         `yaml:"replicas" doc:"the replicas it strikes, counted from 1; all of them when absent"`
 	From       time.Duration `yaml:"from" doc:"when it begins to strike; from the start when absent"`
 	Until      time.Duration `yaml:"until" doc:"when it strikes no more; to the end when absent"`
@@ -51,20 +57,55 @@ type Settings struct {
 // Name returns what the fault is called in events and reports: reset@after-commit.
 func (s Settings) Name() string { return fmt.Sprintf("%s@%s", s.Do, s.At) }
 
-// Strikes reports whether the fault is meant for the n-th arrival (from 1) at a replica (from 1), at
-// a moment of scenario time.
-func (s Settings) Strikes(arrival, replica int, now time.Duration) bool {
-	return (len(s.Arrivals) == 0 || slices.Contains(s.Arrivals, arrival)) &&
-		(len(s.Replicas) == 0 || slices.Contains(s.Replicas, replica)) &&
-		now >= s.From && (s.Until == 0 || now < s.Until)
+// Arrival is a request as a fault looks at it to see whether it is meant.
+type Arrival struct {
+	Number    int           // among all that arrived, from 1; 0 where there is no arrival yet
+	OfEach    int           // among those of its operation, from 1; 0 where there is no arrival yet
+	Replica   int           // where it is, from 1
+	Operation string        // op-1, op-2, …
+	At        time.Duration // now, in scenario time
+	// Luck is a number in [0, 1) that depends on the seed, the request and the fault, and is the
+	// same however often it is asked for. It is nil for a request that no share can be drawn of.
+	Luck func() float64
 }
+
+// Strikes reports whether the fault is meant for a request.
+func (s Settings) Strikes(a Arrival) bool {
+	return names(s.Arrivals, a.Number) && names(s.OfEach, a.OfEach) && names(s.Replicas, a.Replica) &&
+		a.At >= s.From && (s.Until == 0 || a.At < s.Until) &&
+		(len(s.Operations) == 0 || slices.ContainsFunc(s.Operations, func(n int) bool { return a.Operation == "op-"+strconv.Itoa(n) })) &&
+		(s.Share == nil || a.Luck != nil && a.Luck() < *s.Share)
+}
+
+// Luck draws for the fault at a place in the configuration, from 0, and the request with a path of
+// tries: a number in [0, 1).
+func Luck(seed int64, place int, path string) float64 {
+	return lab.Draw(seed, path, "fault", strconv.Itoa(place))
+}
+
+// names reports whether a list of numbers names n, as one does that is empty.
+func names(list []int, n int) bool { return len(list) == 0 || slices.Contains(list, n) }
 
 // DatePrefix begins a Retry-After that is a date, so long after the answer.
 const DatePrefix = "date+"
 
-// Wanted is how often the fault must fire for a trial to count: once for each arrival it names,
-// else once.
-func (s Settings) Wanted() int { return max(1, len(s.Arrivals)) }
+// Wanted is how often the fault must fire in a trial of so many operations for it to count: once for
+// each arrival that it names, of each operation that it names, else once. A share may come to anything
+// but nothing; so may arrivals of each operation that are struck at some replicas, or for a time, only.
+func (s Settings) Wanted(operations int) int {
+	if len(s.Operations) > 0 {
+		operations = len(s.Operations)
+	}
+	switch partly := len(s.Replicas) > 0 || s.From > 0 || s.Until > 0; {
+	case s.Share != nil:
+		return 1
+	case len(s.OfEach) > 0 && partly:
+		return len(s.OfEach)
+	case len(s.OfEach) > 0:
+		return len(s.OfEach) * operations
+	}
+	return max(1, len(s.Arrivals), len(s.Operations))
+}
 
 // Request is what a fault can do to a request on its way through the service.
 type Request interface {
@@ -228,21 +269,33 @@ func (s Settings) Check() *Problem {
 	for _, list := range []struct {
 		field   string
 		numbers []int
-	}{{"arrivals", s.Arrivals}, {"replicas", s.Replicas}} {
+	}{{"arrivals", s.Arrivals}, {"of-each", s.OfEach}, {"operations", s.Operations}, {"replicas", s.Replicas}} {
 		if len(list.numbers) > maxNumbers {
 			return &Problem{list.field, fmt.Sprintf("%s names more than %d", list.field, maxNumbers), ""}
 		}
 		for i, n := range list.numbers {
 			switch {
 			case n < 1:
-				return &Problem{list.field, "arrivals and replicas are counted from 1", ""}
+				return &Problem{list.field, "arrivals, operations and replicas are counted from 1", ""}
 			case slices.Contains(list.numbers[:i], n):
 				return &Problem{list.field, fmt.Sprintf("%s names %d twice", list.field, n), ""}
 			}
 		}
 	}
-	if s.At == AtConnect && len(s.Arrivals) > 0 {
+	const counted = "arrivals are counted over all operations: "
+	switch {
+	case s.At == AtConnect && len(s.Arrivals) > 0:
 		return &Problem{"arrivals", "a fault at connect comes before there is an arrival", "name replicas instead"}
+	case s.At == AtConnect && len(s.OfEach) > 0:
+		return &Problem{"of-each", "a fault at connect comes before there is an arrival", "name operations or a share instead"}
+	case len(s.Arrivals) > 0 && len(s.OfEach) > 0:
+		return &Problem{"of-each", counted + "with of-each as well they say nothing", "leave one of the two out"}
+	case len(s.Arrivals) > 0 && len(s.Operations) > 0:
+		return &Problem{"operations", counted + "whose they are is not chosen", "write of-each instead of arrivals"}
+	case len(s.Arrivals) > 0 && s.Share != nil:
+		return &Problem{"share", "the arrivals that are named are struck, all of them", "leave one of the two out"}
+	case s.Share != nil && (*s.Share <= 0 || *s.Share >= 1):
+		return &Problem{"share", fmt.Sprintf("%g is no share of the requests", *s.Share), "above 0 and below 1; leave it out to strike all"}
 	}
 	return nil
 }

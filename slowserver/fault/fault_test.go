@@ -93,13 +93,31 @@ func TestCheck(t *testing.T) {
 		{"fewer chunks than none", dribble(-1, 1), tooLong()},
 		{"less than nothing in a chunk", dribble(1, -1), tooLong()},
 
-		{"arrival 0", Settings{At: AfterCommit, Do: "close", Arrivals: []int{1, 0}}, &Problem{"arrivals", "arrivals and replicas are counted from 1", ""}},
-		{"replica 0", Settings{At: AfterCommit, Do: "close", Replicas: []int{0}}, &Problem{"replicas", "arrivals and replicas are counted from 1", ""}},
+		{"arrival 0", Settings{At: AfterCommit, Do: "close", Arrivals: []int{1, 0}}, &Problem{"arrivals", "arrivals, operations and replicas are counted from 1", ""}},
+		{"replica 0", Settings{At: AfterCommit, Do: "close", Replicas: []int{0}}, &Problem{"replicas", "arrivals, operations and replicas are counted from 1", ""}},
 		{"an arrival twice", Settings{At: AfterCommit, Do: "close", Arrivals: []int{2, 1, 2}}, &Problem{"arrivals", "arrivals names 2 twice", ""}},
 		{"a replica twice", Settings{At: AfterCommit, Do: "close", Replicas: []int{1, 1}}, &Problem{"replicas", "replicas names 1 twice", ""}},
 		{"arrivals at connect", Settings{At: AtConnect, Do: "refuse", Arrivals: []int{1}}, &Problem{
 			"arrivals", "a fault at connect comes before there is an arrival", "name replicas instead",
 		}},
+		{"the first of each at connect", Settings{At: AtConnect, Do: "refuse", OfEach: []int{1}}, &Problem{
+			"of-each", "a fault at connect comes before there is an arrival", "name operations or a share instead",
+		}},
+		{"an operation at connect", Settings{At: AtConnect, Do: "refuse", Operations: []int{2}}, nil},
+		{"the first of each of two, in part", Settings{At: AfterCommit, Do: "close", OfEach: []int{1}, Operations: []int{1, 2}, Share: share(0.5)}, nil},
+		{"arrival 0 of each", Settings{At: AfterCommit, Do: "close", OfEach: []int{0}}, &Problem{"of-each", "arrivals, operations and replicas are counted from 1", ""}},
+		{"an operation twice", Settings{At: AfterCommit, Do: "close", Operations: []int{3, 3}}, &Problem{"operations", "operations names 3 twice", ""}},
+		{"counted twice", Settings{At: AfterCommit, Do: "close", Arrivals: []int{1}, OfEach: []int{1}}, &Problem{
+			"of-each", "arrivals are counted over all operations: with of-each as well they say nothing", "leave one of the two out",
+		}},
+		{"arrivals of an operation", Settings{At: AfterCommit, Do: "close", Arrivals: []int{1}, Operations: []int{1}}, &Problem{
+			"operations", "arrivals are counted over all operations: whose they are is not chosen", "write of-each instead of arrivals",
+		}},
+		{"a share of what is named", Settings{At: AfterCommit, Do: "close", Arrivals: []int{1}, Share: share(0.5)}, &Problem{
+			"share", "the arrivals that are named are struck, all of them", "leave one of the two out",
+		}},
+		{"none of them", Settings{At: AfterCommit, Do: "close", Share: share(0)}, &Problem{"share", "0 is no share of the requests", "above 0 and below 1; leave it out to strike all"}},
+		{"all of them", Settings{At: AfterCommit, Do: "close", Share: share(1)}, &Problem{"share", "1 is no share of the requests", "above 0 and below 1; leave it out to strike all"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -110,6 +128,8 @@ func TestCheck(t *testing.T) {
 		})
 	}
 }
+
+func share(x float64) *float64 { return &x }
 
 func tooLong() *Problem {
 	return &Problem{"chunks", fmt.Sprintf("an answer has at most 10000 chunks and %d bytes", 4<<20), ""}
@@ -158,9 +178,24 @@ func TestKinds(t *testing.T) {
 
 func TestWanted(t *testing.T) {
 	t.Parallel()
-	for want, arrivals := range map[int][]int{1: nil, 2: {4, 7}, 3: {1, 2, 3}} {
-		if got := (Settings{Arrivals: arrivals}).Wanted(); got != want {
-			t.Errorf("with arrivals %v it must fire %d times, want %d", arrivals, got, want)
+	for _, tt := range []struct {
+		settings Settings
+		want     int
+	}{
+		{Settings{}, 1},
+		{Settings{Arrivals: []int{4, 7}}, 2},
+		{Settings{Arrivals: []int{1, 2, 3}, Until: time.Second}, 3},
+		{Settings{OfEach: []int{1}}, 5},
+		{Settings{OfEach: []int{1, 2}}, 10},
+		{Settings{OfEach: []int{1, 2}, Replicas: []int{2}}, 2},
+		{Settings{OfEach: []int{1}, From: time.Second}, 1},
+		{Settings{OfEach: []int{1, 2}, Operations: []int{1, 4, 5}}, 6},
+		{Settings{Operations: []int{1, 4, 5}}, 3},
+		{Settings{Share: share(0.5)}, 1},
+		{Settings{OfEach: []int{1}, Share: share(0.5)}, 1},
+	} {
+		if got := tt.settings.Wanted(5); got != tt.want {
+			t.Errorf("%+v: of five operations it must fire %d times, want %d", tt.settings, got, tt.want)
 		}
 	}
 }
@@ -191,9 +226,56 @@ func TestStrikes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		s := Settings{Arrivals: tt.arrivals, Replicas: tt.replicas, From: tt.from, Until: tt.until}
-		if got := s.Strikes(tt.arrival, tt.replica, tt.now); got != tt.want {
+		if got := s.Strikes(Arrival{Number: tt.arrival, Replica: tt.replica, At: tt.now}); got != tt.want {
 			t.Errorf("arrivals %v, replicas %v, from %v until %v: strikes arrival %d at replica %d at %v: %v, want %v",
 				tt.arrivals, tt.replicas, tt.from, tt.until, tt.arrival, tt.replica, tt.now, got, tt.want)
 		}
+	}
+}
+
+func TestStrikesOfEach(t *testing.T) {
+	t.Parallel()
+	drawn := func(x float64) func() float64 { return func() float64 { return x } }
+	for _, tt := range []struct {
+		settings Settings
+		arrival  Arrival
+		want     bool
+	}{
+		{Settings{OfEach: []int{1}}, Arrival{Number: 7, OfEach: 1, Operation: "op-3"}, true},
+		{Settings{OfEach: []int{1}}, Arrival{Number: 1, OfEach: 2, Operation: "op-3"}, false},
+		{Settings{Operations: []int{3}}, Arrival{Number: 7, OfEach: 9, Operation: "op-3"}, true},
+		{Settings{Operations: []int{3}}, Arrival{Number: 3, OfEach: 3, Operation: "op-33"}, false},
+		{Settings{Operations: []int{3}, OfEach: []int{2}}, Arrival{OfEach: 2, Operation: "op-3"}, true},
+		{Settings{Operations: []int{3}, OfEach: []int{2}}, Arrival{OfEach: 1, Operation: "op-3"}, false},
+		{Settings{Share: share(0.25)}, Arrival{Luck: drawn(0)}, true},
+		{Settings{Share: share(0.25)}, Arrival{Luck: drawn(0.25)}, false},
+		{Settings{Share: share(0.25)}, Arrival{}, false},
+	} {
+		if got := tt.settings.Strikes(tt.arrival); got != tt.want {
+			t.Errorf("%+v strikes %+v: %v, want %v", tt.settings, tt.arrival, got, tt.want)
+		}
+	}
+}
+
+// TestLuck: what is drawn depends on the seed, the fault and the request, and a share of many requests
+// is about that many.
+func TestLuck(t *testing.T) {
+	t.Parallel()
+	if Luck(1, 0, "op-1") != Luck(1, 0, "op-1") {
+		t.Error("a second draw comes to something else")
+	}
+	for _, other := range []float64{Luck(2, 0, "op-1"), Luck(1, 1, "op-1"), Luck(1, 0, "op-2")} {
+		if other == Luck(1, 0, "op-1") {
+			t.Error("another seed, fault or request has the same luck")
+		}
+	}
+	struck := 0
+	for i := range 10_000 {
+		if Luck(1, 0, fmt.Sprint("op-", i)) < 0.1 {
+			struck++
+		}
+	}
+	if struck < 900 || struck > 1100 {
+		t.Errorf("a tenth of 10000 requests is %d", struck)
 	}
 }
