@@ -32,7 +32,7 @@ const (
 )
 
 // pursue asks what became of an order until it knows, or its time is over. What it has learnt may
-// have it send the order again, once: it then takes what comes of that.
+// have it send the order again, once: it then takes what comes of that, unless that is a promise again.
 func (c *Caller) pursue(ctx context.Context, o *order, out lab.Outcome) lab.Outcome {
 	ask := c.habits.Ask
 	status, number := c.learn(ctx, o, out.DoneAt)
@@ -58,7 +58,17 @@ func (c *Caller) pursue(ctx context.Context, o *order, out lab.Outcome) lab.Outc
 		next.salt = "-again"
 	}
 	c.config.Record(lab.Event{Kind: lab.Retry, Operation: o.intent.Operation, Send: o.path, Node: c.config.Node, Detail: status + ": sent again"})
-	return c.send(ctx, next)
+	if out = c.send(ctx, next); out.Belief == lab.Unknown && isAccepted(out) {
+		status, number := c.learn(ctx, next, out.DoneAt)
+		out.DoneAt, out.Reason = c.config.Clock.Now(), "asked: "+status
+		switch status {
+		case learntDone:
+			out.Belief, out.Order = lab.OK, number
+		case learntFailed:
+			out.Belief = lab.Failed
+		}
+	}
+	return out
 }
 
 // learn asks until the answer settles something, and returns what it was and the number of the order.

@@ -288,6 +288,9 @@ func (c *Caller) send(ctx context.Context, o *order) lab.Outcome {
 	}
 	out.Status = resp.StatusCode
 	out.Belief, out.Reason = believe(resp, content)
+	if isAccepted(out) && c.habits.Ask != nil {
+		out.Belief = lab.Unknown // who can ask does not take a promise for the thing
+	}
 	if slices.Contains(c.habits.Accept, out.Status) {
 		out.Belief, out.Reason = lab.OK, strconv.Itoa(out.Status)+" accepted"
 	}
@@ -303,6 +306,9 @@ func (c *Caller) send(ctx context.Context, o *order) lab.Outcome {
 	}
 	return out
 }
+
+// isAccepted reports whether an operation was answered that it will be done.
+func isAccepted(out lab.Outcome) bool { return out.Status == http.StatusAccepted }
 
 // leaks reports whether the answer to an operation is never closed.
 func (c *Caller) leaks(operation string) bool {

@@ -41,6 +41,7 @@ type span struct {
 	faults   []string
 	back     int64 // instant at which the server was there again that died of it
 	deaf     bool  // nobody waits for the answer
+	working  bool  // it is answered, and worked on
 }
 
 // An operation is one intent with its end, if it has one.
@@ -202,7 +203,12 @@ func (t *teller) server(e lab.Event, at int64) {
 	switch e.Kind {
 	case lab.LookUp, lab.Claim:
 		s.replay = s.replay || e.Detail == "done"
+	case lab.Work:
+		if s.status > 0 { // accepted: what was answered goes on
+			s.end, s.working = unfinished, true
+		}
 	case lab.Commit:
+		s.working = false
 		if s.commits == 0 {
 			s.commit = at
 		}
@@ -244,7 +250,7 @@ func (t *teller) life(e lab.Event, at int64) {
 			continue
 		case s.path == e.Path():
 			t.deaths[e.Node] = s
-		case s.status > 0 || s.deaf || s.cut():
+		case (s.status > 0 || s.deaf || s.cut()) && !s.working:
 			continue
 		default:
 			s.faults = append(s.faults, "crash")

@@ -170,6 +170,7 @@ func (c *checker) defaults(p *Setup) {
 		p.Hops[i].defaults()
 	}
 	def(&p.Server.Name, "order")
+	def(&p.Server.Answer, "done")
 	def(&p.Server.OnClientGone, "finish")
 	def(&p.Server.Deadline, "ignore")
 	def(&p.Server.Shed, capacity.ShedNone)
@@ -333,6 +334,7 @@ func (c *checker) server(x *Server) {
 		c.failKey("server.order-outside-transaction", fmt.Sprintf("the guard %s holds a transaction during the work: an order outside it would wait for it, and it for the order", x.Guard.Kind), "use another guard")
 	}
 	c.ledgers(x)
+	c.accepted(x)
 	c.readOnly(x)
 	for i, f := range x.Faults {
 		path := fmt.Sprintf("server.faults[%d]", i)
@@ -343,6 +345,34 @@ func (c *checker) server(x *Server) {
 		}
 		if g, ok := guard.Find(x.Guard.Kind); kind.Keys && ok && !g.Keys {
 			c.fail(path+".do", fmt.Sprintf("the guard %s asks no Redis: the fault would strike nothing", g.Name), "use the guard redis-precheck")
+		}
+	}
+}
+
+// accepted checks what a server has that answers before it works.
+func (c *checker) accepted(x *Server) {
+	c.word("server.answer", x.Answer)
+	if x.Answer != "accepted" {
+		return
+	}
+	const hint = "leave it out, or answer: accepted"
+	switch {
+	case x.ReadOnly:
+		c.failKey("server.answer", "a read is answered with what was read: it cannot be accepted and done afterwards", "leave it out, or read-only")
+	case x.Guard.Open():
+		c.failKey("server.answer", fmt.Sprintf("the guard %s holds a transaction during the work: a request that is accepted in it is not even noted", x.Guard.Kind), "use a guard that claims the key first, or none")
+	case x.OnClientGone == "cancel":
+		c.failKey("server.on-client-gone", "who has been told that the order is accepted leaves, and that is no reason to give it up", hint)
+	case x.Deadline == "honour":
+		c.failKey("server.deadline", "an order that is accepted is worked on, whatever the client's deadline was", hint)
+	case x.Queue != nil:
+		c.failKey("server.queue", "a request is accepted before it waits for a worker: nobody is turned away", hint)
+	case x.Shed != capacity.ShedNone:
+		c.failKey("server.shed", "a request is accepted before it waits for a worker: nobody is turned away", hint)
+	}
+	for i, f := range x.Faults {
+		if kind, _ := fault.Find(f.Do); kind.Answers && slices.Contains([]fault.Place{fault.InWork, fault.BeforeCommit, fault.AfterCommit}, f.At) {
+			c.fail(fmt.Sprintf("server.faults[%d].at", i), fmt.Sprintf("with answer: accepted the answer has been given before the work: %s cannot change it any more", f.Do), "in-reply strikes the 202; delay and crash strike the work")
 		}
 	}
 }

@@ -72,6 +72,7 @@ var Rules = []Rule{
 	{Path: "hops[].layers[].preset", Words: presetNames()},
 	{Path: "hops[].layers[].redispatch", Low: -1, High: policy.MaxAttempts},
 	{Path: "server.replicas", Low: 1, High: maxReplicas},
+	{Path: "server.answer", Words: []string{"done", "accepted"}},
 	{Path: "server.on-client-gone", Words: []string{"finish", "cancel"}},
 	{Path: "server.workers", Low: 0, High: 10_000},
 	{Path: "server.queue", Low: 0, High: maxOperations},

@@ -103,6 +103,7 @@ type Server struct {
 	Replicas         int                `yaml:"replicas" doc:"how many instances share the store"`
 	Guard            guard.Settings     `yaml:"guard" doc:"protection against duplicates"`
 	Faults           []fault.Settings   `yaml:"faults" doc:"defects, by place"`
+	Answer           string             `yaml:"answer" doc:"when a request is answered: done (the default: after the commit) or accepted (202 as soon as the guard has let it through; then it works, whoever waits, and a crash loses what was accepted)"`
 	ReadOnly         bool               `yaml:"read-only" doc:"what is asked for is a read: it does the work and writes no order, and none is wanted"`
 	OnClientGone     string             `yaml:"on-client-gone" doc:"finish (the default) or cancel"`
 	RateLimit        capacity.RateLimit `yaml:"rate-limit" doc:"how many requests it lets in over time; the rest is told 429. All when absent"`

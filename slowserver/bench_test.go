@@ -146,6 +146,7 @@ func (b *bench) run(c slowserver.Config, f func(b *bench)) {
 			f()
 		})
 	}
+	c.Afterwards = c.Job
 	b.service = must(slowserver.New(life, c))
 	check(b.service.Prepare(life))
 	for n := range b.servers {

@@ -57,6 +57,9 @@ type Config struct {
 	HonourDeadline bool
 	// ReadOnly answers reads: the work is done, and no order written. It has no guard.
 	ReadOnly bool
+	// AnswerAccepted answers 202 as soon as the guard has let a request through, and works afterwards,
+	// whoever waits. A crash of the replica loses what it has accepted.
+	AnswerAccepted bool
 	// OwnKeys makes the service give each arrival a key of its own, as one does that makes the
 	// key itself when the client should have: it protects nothing.
 	OwnKeys bool
@@ -94,6 +97,10 @@ type Config struct {
 	// Job runs f beside the replicas, as a process of its own that outlives each of them. Without it
 	// there is no outbox.
 	Job func(f func())
+
+	// Afterwards runs f in the process of the replica, when its request has been answered. Without it
+	// nothing is answered before it is done.
+	Afterwards func(f func())
 
 	Counts Counts // over all replicas; nil for the service's own
 	// Committed is called after each commit, for processes that share the store; nil for nobody.
@@ -151,6 +158,12 @@ func (c Config) check(g guard.Guard) error {
 		if kind, _ := fault.Find(f.Do); c.Keys == nil && kind.Keys {
 			return fmt.Errorf("the fault %s needs a store of keys beside the database", f.Name())
 		}
+	}
+	switch {
+	case c.AnswerAccepted && c.Afterwards == nil:
+		return errors.New("to work after the answer needs a host that runs that")
+	case c.AnswerAccepted && c.Guard.Open():
+		return fmt.Errorf("a request cannot be accepted in a transaction that the guard %s holds", g.Name)
 	}
 	if c.OrderOutside && c.Guard.Open() {
 		return fmt.Errorf("the order cannot be written outside the transaction that the guard %s holds", g.Name)
@@ -215,14 +228,16 @@ type handling struct {
 	w       http.ResponseWriter
 	r       *http.Request
 
-	body   []byte
-	order  lab.OrderRequest
-	key    string
-	tenant string          // whose order it is; empty where nobody says
-	pass   guard.Pass      // its Tx is the order's transaction while that is open
-	work   context.Context // ends when the work must be given up
-	until  time.Duration   // scenario time at which the client's deadline is over; 0 for none
-	struck []bool          // per fault: it has been played on this request
+	body     []byte
+	order    lab.OrderRequest
+	key      string
+	tenant   string          // whose order it is; empty where nobody says
+	pass     guard.Pass      // its Tx is the order's transaction while that is open
+	work     context.Context // ends when the work must be given up
+	until    time.Duration   // scenario time at which the client's deadline is over; 0 for none
+	accepted bool            // the guard has let it through, and it is to be answered before the work
+
+	struck []bool // per fault: it has been played on this request
 
 	noKeys  bool          // it cannot reach the store of keys
 	row     store.Row     // the shared row as it was read before the work
@@ -256,11 +271,18 @@ func (h *handling) handle() {
 		return
 	}
 	defer h.limit()()
-	leave, err := h.enter()
-	defer leave()
+	var err error
+	if !h.service.config.AnswerAccepted { // who only accepts needs no worker
+		var leave func()
+		leave, err = h.enter()
+		defer leave()
+	}
 	var answer guard.Answer
 	if err == nil {
 		answer, err = h.process()
+	}
+	if h.accepted && err == nil {
+		defer func() { h.service.config.Afterwards(h.goOn) }()
 	}
 	if err == nil {
 		answer, err = h.strike(fault.InReply, answer)
@@ -281,6 +303,19 @@ func (h *handling) handle() {
 	default:
 		h.answer(answer)
 	}
+}
+
+// goOn does the work on a request that was accepted. Nobody is told what comes of it but the guard.
+func (h *handling) goOn() {
+	leave, err := h.enter()
+	defer leave()
+	if err == nil {
+		_, err = h.process()
+	}
+	if err == nil || errors.Is(err, fault.ErrEnded) || h.life.ctx.Err() != nil {
+		return
+	}
+	h.failure(err)
 }
 
 // refusal is the status for a request that is no order.

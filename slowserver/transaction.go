@@ -33,22 +33,27 @@ var classes = []struct {
 // maxUnknown bounds how often a transaction is done again because nobody knows its outcome.
 const maxUnknown = 10
 
-// process takes the request from the guard to the commit and returns its answer.
+// process takes the request from the guard to the commit and returns its answer. One that is answered
+// before the work it takes to where it is accepted, and from there to the commit when it is called again.
 func (h *handling) process() (_ guard.Answer, err error) {
 	defer func() {
 		if e := h.giveUp("given up"); e != nil {
 			err = errors.Join(err, e)
 		}
 	}()
-	if a, err := h.strike(fault.BeforeGuard, guard.Answer{}); err != nil {
-		return a, err
+	if !h.accepted {
+		if a, err := h.strike(fault.BeforeGuard, guard.Answer{}); err != nil {
+			return a, err
+		}
 	}
 	if h.service.config.ReadOnly {
 		return h.look()
 	}
-	for refused, unknown := 0, 0; ; {
+	for refused, unknown, before := 0, 0, h.accepted; ; {
 		answer, committed, err := h.transact()
 		switch config := h.service.config; {
+		case err == nil && h.accepted && !before:
+			return answer, nil
 		case err == nil && committed:
 			return h.confirm(answer)
 		case err == nil:
@@ -126,6 +131,34 @@ func (h *handling) transact() (answer guard.Answer, committed bool, err error) {
 // when the guard does not let the request through.
 func (h *handling) prepare() (answer guard.Answer, admitted bool, err error) {
 	s := h.service
+	if !h.accepted {
+		answer, admitted, err = h.admit()
+		if err != nil || !admitted {
+			return answer, false, err
+		}
+		if s.config.AnswerAccepted {
+			h.accepted = true
+			return guard.Accepted(), false, nil
+		}
+	}
+	if err := h.readRow(); err != nil {
+		return guard.Answer{}, false, err
+	}
+	if err := h.doWork(); err != nil {
+		return guard.Answer{}, false, err
+	}
+	if s.config.OrderOutside {
+		if err := h.orderOutside(); err != nil {
+			return guard.Answer{}, false, err
+		}
+	}
+	a, err := h.strike(fault.BeforeCommit, guard.Answer{})
+	return a, err == nil, err
+}
+
+// admit asks the guard, and notes what the service is about to do.
+func (h *handling) admit() (answer guard.Answer, admitted bool, err error) {
+	s := h.service
 	if h.key != "" {
 		pass, err := s.guard.Admit(h.work, h.desk(), guard.Request{
 			Send: h.path(), Key: h.key, Hash: h.fingerprint(), Gone: h.r.Context(),
@@ -144,19 +177,7 @@ func (h *handling) prepare() (answer guard.Answer, admitted bool, err error) {
 	if err := h.enterBefore(); err != nil {
 		return guard.Answer{}, false, err
 	}
-	if err := h.readRow(); err != nil {
-		return guard.Answer{}, false, err
-	}
-	if err := h.doWork(); err != nil {
-		return guard.Answer{}, false, err
-	}
-	if s.config.OrderOutside {
-		if err := h.orderOutside(); err != nil {
-			return guard.Answer{}, false, err
-		}
-	}
-	a, err := h.strike(fault.BeforeCommit, guard.Answer{})
-	return a, err == nil, err
+	return guard.Answer{}, true, nil
 }
 
 // doWork is the slow part of the work.
@@ -419,20 +440,19 @@ func (h *handling) rollBack(why string) error {
 	return nil
 }
 
-// fail answers that the database has failed. The guard is told, unless an order may be there: to
-// let another request have the key would be to place it twice.
-func (h *handling) fail(err error) {
-	status := http.StatusInternalServerError
-	if errors.Is(err, store.ErrUnreachable) {
-		status = http.StatusServiceUnavailable
-	}
-	a := problem(status, lab.ProblemStore, title(err))
+// fail answers that the database has failed.
+func (h *handling) fail(err error) { h.answer(h.failure(err)) }
+
+// failure is the answer that the database has failed. The guard is told, unless an order may be there:
+// to let another request have the key would be to place it twice.
+func (h *handling) failure(err error) guard.Answer {
+	a := problem(http.StatusInternalServerError, lab.ProblemStore, title(err))
 	if !h.durable && !errors.Is(err, store.ErrUnknownOutcome) {
 		if e := h.failed(a); e != nil {
 			a = problem(http.StatusInternalServerError, lab.ProblemStore, title(errors.Join(err, e)))
 		}
 	}
-	h.answer(a)
+	return a
 }
 
 // title is what an answer says of an error of the database.

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -481,7 +482,7 @@ func around(o lab.Observation, node string) (lives, others []time.Duration) {
 		switch {
 		case e.Node == node && (e.Kind == lab.Crash || e.Kind == lab.Restart):
 			lives = append(lives, e.At)
-		case e.Node == node && e.Kind == lab.Commit, e.Target == node && e.Kind == lab.Send:
+		case e.Node == node && (e.Kind == lab.Commit || e.Kind == lab.Answer && e.Status == http.StatusAccepted), e.Target == node && e.Kind == lab.Send:
 			others = append(others, e.At)
 		}
 	}

@@ -107,12 +107,19 @@ func (t *teller) run(life context.Context, socket *os.File, orders *json.Decoder
 	config.Clock, config.Store, config.Record, config.Crash, config.Counts = t.clock, shared, t.record, t.crash, t
 	config.Committed = func() { t.tell(note{Changed: true}) }
 	config.Pause = func(context.Context, string) error { return nil }
+	var inside atomic.Int64
+	group := &vtime.Group{OnPanic: func(err error) { t.tell(note{Impossible: err.Error()}) }}
+	config.Afterwards = func(f func()) {
+		inside.Add(1)
+		group.Go(func() {
+			defer inside.Add(-1)
+			f()
+		})
+	}
 	service, err := slowserver.New(life, config)
 	if err != nil {
 		return err
 	}
-	var inside atomic.Int64
-	group := &vtime.Group{OnPanic: func(err error) { t.tell(note{Impossible: err.Error()}) }}
 	server := newServer(life, group, &inside, service.Replica(b.Node, b.Replica))
 	group.Go(func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {

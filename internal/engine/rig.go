@@ -57,8 +57,9 @@ func ServiceConfig(setup scenarios.Setup) slowserver.Config {
 		Pool:  capacity.Pool{Workers: server.Workers, Queue: server.Queue, Shed: server.Shed},
 		Guard: server.Guard, Faults: server.Faults,
 		ReadOnly: server.ReadOnly, CancelWhenGone: server.OnClientGone == "cancel", HonourDeadline: server.Deadline == "honour",
-		OwnKeys: setup.Caller.Key == "server",
-		Rows:    server.Rows, RowTime: server.RowTime, AlternateRows: server.RowsOrder == "alternate",
+		AnswerAccepted: server.Answer == "accepted",
+		OwnKeys:        setup.Caller.Key == "server",
+		Rows:           server.Rows, RowTime: server.RowTime, AlternateRows: server.RowsOrder == "alternate",
 		Ledgers: server.Ledgers, Change: server.Change,
 		OrderOutside:       server.OrderOutsideTransaction,
 		TransactionRetries: server.TransactionRetries, OnUnknownCommit: server.OnUnknownCommit,
@@ -79,7 +80,7 @@ func (r *rig) build(*lab.Observation) (err error) {
 	config.Seed = r.trial.Seed
 	config.Clock, config.Store, config.Record = r.world.clock, r.store, r.journal.record
 	config.Pause, config.Crash, config.Keys = r.pause, r.crash, r.world.place.keys
-	config.Job = r.job
+	config.Job, config.Afterwards = r.job, r.job
 	if r.service, err = slowserver.New(r.life, config); err != nil {
 		return err
 	}

@@ -90,6 +90,9 @@ func sabotages(t scenarios.Trial) []sabotage {
 			c.Setup.Server.Processing, c.Setup.Server.ProcessingSpread = spread.P50, capacity.Spread{}
 		})
 	}
+	if t.Setup.Server.Answer == "accepted" {
+		add("answered when it is done", true, func(c *scenarios.Trial) { c.Setup.Server.Answer = "done" })
+	}
 	if t.Setup.Server.Deadline != "ignore" {
 		add("without the server's deadline", true, func(c *scenarios.Trial) { c.Setup.Server.Deadline = "ignore" })
 	}

@@ -95,7 +95,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	c.Clock, c.Store, c.Prefix = clock, orders, fmt.Sprintf("%s.%d.", o.Name, clock.Now()/time.Millisecond)
 	c.Record = func(lab.Event) {}
 	c.Pause = func(context.Context, string) error { return nil }
-	c.Job = r.group.Go
+	c.Job, c.Afterwards = r.group.Go, r.group.Go
 	c.Crash, c.Releasable, c.Conflict = r.crash, true, http.StatusConflict
 	if o.Keys != nil {
 		if c.Keys, err = o.Keys(ctx, clock); err != nil {

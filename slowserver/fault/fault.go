@@ -171,6 +171,8 @@ type Kind struct {
 	Connect Connect
 	// Cuts says that it breaks the connection to a database server: an embedded database has none.
 	Cuts bool
+	// Answers says that it changes the answer, or ends the request without one.
+	Answers bool
 	// Finish says that it strikes what a guard writes after the commit.
 	Finish bool
 	// Keys says that it strikes the store of keys beside the database.

@@ -4,6 +4,7 @@ package fault
 var Redirect = Kind{
 	Name:      "redirect",
 	Doc:       "answers a redirect to the same service, where it does not strike again",
+	Answers:   true,
 	Places:    []Place{BeforeGuard},
 	Takes:     []string{"status"},
 	Elsewhere: true,

@@ -2,9 +2,10 @@ package fault
 
 // Reset resets the connection, as a process does that is killed.
 var Reset = Kind{
-	Name:   "reset",
-	Doc:    "resets the connection and gives the request up",
-	Places: handling,
+	Name:    "reset",
+	Doc:     "resets the connection and gives the request up",
+	Answers: true,
+	Places:  handling,
 	Strike: func(r Request, _ Settings) error {
 		r.Drop(true)
 		return ErrEnded

@@ -2,10 +2,11 @@ package fault
 
 // Status answers an error status, whatever has become of the order by then.
 var Status = Kind{
-	Name:   "status",
-	Doc:    "answers a status of its own and gives the request up",
-	Places: handling,
-	Takes:  []string{"status", "retry-after"},
+	Name:    "status",
+	Doc:     "answers a status of its own and gives the request up",
+	Answers: true,
+	Places:  handling,
+	Takes:   []string{"status", "retry-after"},
 	Strike: func(r Request, s Settings) error {
 		if err := r.Refuse(s.Status, s.RetryAfter, "injected: "+s.Name()); err != nil {
 			return err

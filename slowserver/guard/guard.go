@@ -140,6 +140,11 @@ func accepted() *Answer {
 	return &Answer{Status: 200, Body: []byte(`{"order":0,"status":"accepted"}` + "\n"), Replayed: true}
 }
 
+// Accepted is the answer to a request that will be worked on.
+func Accepted() Answer {
+	return Answer{Status: 202, Body: []byte(`{"order":0,"status":"accepted"}` + "\n")}
+}
+
 // known returns the answer for a key whose record is finished or belongs to another request. It
 // reports false while the record is in progress. kind says how the record was found.
 func (d Desk) known(kind lab.Kind, r Request, rec store.Record) (*Answer, bool) {
