@@ -24,7 +24,7 @@ func TestDefaults(t *testing.T) {
 		Caller: scenarios.Caller{
 			Name: "caller", Method: "POST", Body: policy.Buffered, Content: "same", Key: "none", Connection: "fresh", Redirects: "none", Deadline: "local",
 		},
-		Server: scenarios.Server{Name: "order", Replicas: 1, OnClientGone: "finish", Deadline: "ignore", Shed: "none", RowsOrder: "fixed", OnUnknownCommit: "fail"},
+		Server: scenarios.Server{Name: "order", Replicas: 1, Answer: "done", OnClientGone: "finish", Deadline: "ignore", Shed: "none", RowsOrder: "fixed", OnUnknownCommit: "fail"},
 	}
 	trials := plan(t, s)
 	if len(trials) != 1 {
