@@ -446,7 +446,11 @@ func (h *handling) fail(err error) { h.answer(h.failure(err)) }
 // failure is the answer that the database has failed. The guard is told, unless an order may be there:
 // to let another request have the key would be to place it twice.
 func (h *handling) failure(err error) guard.Answer {
-	a := problem(http.StatusInternalServerError, lab.ProblemStore, title(err))
+	status := http.StatusInternalServerError
+	if errors.Is(err, store.ErrUnreachable) {
+		status = http.StatusServiceUnavailable
+	}
+	a := problem(status, lab.ProblemStore, title(err))
 	if !h.durable && !errors.Is(err, store.ErrUnknownOutcome) {
 		if e := h.failed(a); e != nil {
 			a = problem(http.StatusInternalServerError, lab.ProblemStore, title(errors.Join(err, e)))

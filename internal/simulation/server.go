@@ -179,7 +179,7 @@ func (w *world) commit(n int32) {
 		w.totals.Late++
 	}
 	w.noteServer(n, lab.Event{Kind: lab.Commit})
-	if lost := w.server.strikes(fault.AfterCommit, int(r.arrival), w.now); lost >= 0 {
+	if lost := w.server.strikes(fault.AfterCommit, int(r.arrival), w.now, r.lucky); lost >= 0 {
 		w.fire(lost, r.operation, w.server.paths[n]) // nobody is told, and nobody waits for a worker here
 		return
 	}
