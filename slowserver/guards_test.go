@@ -99,6 +99,22 @@ var guards = []guarded{
 		twelve: map[string]int{"201, order 1": 1, "201, order 1 again": 11},
 	},
 	{
+		name: "lock", settings: guard.Settings{Kind: "lock", LockOn: "key"},
+		after: "201, order 2", other: "201, order 2",
+		during: "409, locked", at: 6 * time.Second, otherDuring: "409, locked", otherAt: 6 * time.Second,
+		journal: "arrival, lock held, answer 409",
+		effects: 1, twelveOverlap: 1,
+		twelve: map[string]int{"201, order 1": 1, "409, locked": 11},
+	},
+	{
+		name: "lock, renewed", settings: guard.Settings{Kind: "lock", LockOn: "key", Lease: 5 * time.Second, Renew: 2 * time.Second},
+		after: "201, order 2", other: "201, order 2",
+		during: "409, locked", at: 6 * time.Second, otherDuring: "409, locked", otherAt: 6 * time.Second,
+		journal: "arrival, lock held, answer 409",
+		effects: 1, twelveOverlap: 1,
+		twelve: map[string]int{"201, order 1": 1, "409, locked": 11},
+	},
+	{
 		name: "same-transaction", settings: guard.Settings{Kind: "same-transaction"},
 		after: "201, order 1 again", other: "422, key-conflict",
 		during: "201, order 1 again", at: 12 * time.Second, otherDuring: "422, key-conflict", otherAt: 12 * time.Second,

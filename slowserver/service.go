@@ -415,6 +415,18 @@ func (h *handling) findKey() string {
 	return key
 }
 
+// guarded is what the guard knows the request by: its key, or the lock that it needs. It is empty for
+// a request that passes.
+func (h *handling) guarded() string {
+	switch on := h.service.config.Guard.LockOn; {
+	case !h.service.guard.Exclusive, on == "key":
+		return h.key
+	case on == "item":
+		return "lock/" + h.order.Item
+	}
+	return "lock"
+}
+
 // reference is the business's own number of what is ordered. The lab's caller has one for each
 // operation, whatever key it sends.
 func (h *handling) reference() string { return cmp.Or(h.order.Reference, h.operation()) }
@@ -665,8 +677,9 @@ func (h *handling) desk() guard.Desk {
 		Now:      s.config.Clock.Now,
 		Date:     s.config.Clock.Date,
 		Record: func(kind lab.Kind, detail string) {
-			h.record(lab.Event{Kind: kind, Key: h.key, Detail: detail})
+			h.record(lab.Event{Kind: kind, Key: h.guarded(), Detail: detail})
 		},
+		Life:      h.life.ctx,
 		AfterFunc: s.config.Clock.AfterFunc,
 		Pause:     func(ctx context.Context) error { return s.config.Pause(ctx, h.path()) },
 	}

@@ -36,9 +36,18 @@ const maxUnknown = 10
 // process takes the request from the guard to the commit and returns its answer. One that is answered
 // before the work it takes to where it is accepted, and from there to the commit when it is called again.
 func (h *handling) process() (_ guard.Answer, err error) {
+	before := h.accepted
 	defer func() {
 		if e := h.giveUp("given up"); e != nil {
 			err = errors.Join(err, e)
+		}
+		if h.accepted && !before && err == nil {
+			return // it comes back for the work
+		}
+		if h.pass.Left != nil && !h.life.isDead() && h.life.ctx.Err() == nil {
+			if e := h.pass.Left(); e != nil {
+				err = errors.Join(err, e)
+			}
 		}
 	}()
 	if !h.accepted {
@@ -49,7 +58,7 @@ func (h *handling) process() (_ guard.Answer, err error) {
 	if h.service.config.ReadOnly {
 		return h.look()
 	}
-	for refused, unknown, before := 0, 0, h.accepted; ; {
+	for refused, unknown := 0, 0; ; {
 		answer, committed, err := h.transact()
 		switch config := h.service.config; {
 		case err == nil && h.accepted && !before:
@@ -159,9 +168,9 @@ func (h *handling) prepare() (answer guard.Answer, admitted bool, err error) {
 // admit asks the guard, and notes what the service is about to do.
 func (h *handling) admit() (answer guard.Answer, admitted bool, err error) {
 	s := h.service
-	if h.key != "" {
+	if key := h.guarded(); key != "" {
 		pass, err := s.guard.Admit(h.work, h.desk(), guard.Request{
-			Send: h.path(), Key: h.key, Hash: h.fingerprint(), Gone: h.r.Context(),
+			Send: h.path(), Key: key, Hash: h.fingerprint(), Gone: h.r.Context(),
 		})
 		if err != nil {
 			return guard.Answer{}, false, err

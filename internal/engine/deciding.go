@@ -38,6 +38,8 @@ type pairs struct {
 //   - the limit of a send against the end of the server's handling of it;
 //   - each try of a hedge against the first success, which it would come too late for;
 //   - the look at a key, or its claim, against the first commit under that key;
+//   - whoever asks for a lock against whatever else is done to it by another, and against the ends of
+//     its leases;
 //   - the look at a row that requests share against each change of it by another;
 //   - a commit against the end of its operation, which E' depends on, where that end did not wait
 //     for the answer;
@@ -62,6 +64,7 @@ func deciding(t scenarios.Trial, plan lab.Observation) pairs {
 		p.hedges(h.Name, t.HopLayers[i])
 	}
 	p.keys()
+	p.locks(t.Setup.Server.Guard.Lease)
 	p.reads()
 	p.ends()
 	p.questions()
@@ -258,6 +261,55 @@ func (p *pairs) keys() {
 					return 0, 0, false
 				}
 				return looks[i], commit, true
+			})
+		}
+	}
+}
+
+// locks pairs each request that asks for a lock with what others do to it, and with the end of each of
+// their leases.
+func (p *pairs) locks(lease time.Duration) {
+	type step struct {
+		at         time.Duration
+		send, what string
+	}
+	steps := func(o lab.Observation) (asked, done []step) {
+		number := map[string]int{}
+		for _, e := range o.Events {
+			if e.Kind != lab.Lock {
+				continue
+			}
+			number[e.Send]++
+			s := step{e.At, e.Send, fmt.Sprintf("step %d of %s at the lock", number[e.Send], e.Send)}
+			switch e.Detail {
+			case "won", "held", "taken over":
+				asked = append(asked, s)
+			}
+			done = append(done, s)
+			if lease > 0 && slices.Contains([]string{"won", "taken over", "renewed"}, e.Detail) {
+				done = append(done, step{e.At + lease, e.Send, "the end of the lease of " + s.what})
+			}
+		}
+		return asked, done
+	}
+	find := func(list []step, what string) (time.Duration, bool) {
+		i := slices.IndexFunc(list, func(s step) bool { return s.what == what })
+		if i < 0 {
+			return 0, false
+		}
+		return list[i].at, true
+	}
+	asked, done := steps(p.plan)
+	for _, a := range asked {
+		for _, d := range done {
+			if a.send == d.send {
+				continue
+			}
+			p.add(a.what+" and "+d.what, func(o lab.Observation) (time.Duration, time.Duration, bool) {
+				asked, done := steps(o)
+				first, okA := find(asked, a.what)
+				second, okD := find(done, d.what)
+				return first, second, okA && okD
 			})
 		}
 	}

@@ -27,6 +27,7 @@ const (
 	Queue      Kind = "queue"       // a request found no worker idle: Detail is waits, full, what it was dropped as (expired, late), or limited
 	LookUp     Kind = "check"       // a guard looked a key up: Detail is absent, processing, done or failed
 	Claim      Kind = "claim"       // a guard tried to claim a key: Detail is won, held, done or conflict
+	Lock       Kind = "lock"        // a guard asked for a lock, or did something to the one it had: Key is its name, Detail is won, held, taken over, renewed, lost, freed, freed another's or gone
 	Work       Kind = "work"        // processing begins
 	Read       Kind = "read"        // a request read the row that all share: Detail is what it found
 	Changed    Kind = "changed"     // what a request has made of that row is durable: Detail
@@ -64,7 +65,7 @@ const PastDeadline = "past-deadline"
 // Kinds lists every kind in the order of a request's life.
 var Kinds = []Kind{
 	Start, Send, Reply, Told, Timeout, Failure, Retry, Question, Learnt, Stop,
-	Arrival, Queue, LookUp, Claim, Read, Work, Changed, Commit, Rollback, Entered, Fault, CleanedUp, Crash, Restart, Answer, Answered, ClientGone,
+	Arrival, Queue, LookUp, Claim, Lock, Read, Work, Changed, Commit, Rollback, Entered, Fault, CleanedUp, Crash, Restart, Answer, Answered, ClientGone,
 	ClockJump, Done, Reconciled, Settled,
 }
 

@@ -33,6 +33,7 @@ const (
 	ProblemStore      = "urn:retrylab:problem:store"        // the database failed
 	ProblemLimited    = "urn:retrylab:problem:rate-limit"   // more requests than the server lets in
 	ProblemState      = "urn:retrylab:problem:state"        // the row that requests share is not as the change needs it
+	ProblemLocked     = "urn:retrylab:problem:locked"       // another request holds the lock
 	ProblemUnknownKey = "urn:retrylab:problem:unknown-key"  // nothing is known of a key
 )
 

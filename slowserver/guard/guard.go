@@ -25,7 +25,7 @@ type Answer struct {
 // Request is what a guard knows of an arrival.
 type Request struct {
 	Send string          // names the request: owner of what it claims
-	Key  string          // never empty: a request without a key passes every guard
+	Key  string          // never empty: a request without a key passes every guard that is not exclusive
 	Hash string          // fingerprint of its body
 	Gone context.Context // ends when the client has left
 }
@@ -40,6 +40,7 @@ type Desk struct {
 	Now      func() time.Duration // scenario time
 	Date     func() time.Time     // the same on the lab's calendar
 	Record   func(kind lab.Kind, detail string)
+	Life     context.Context // of the process: ends with it, and not with a request
 	// AfterFunc calls f after d of scenario time, unless it is stopped before.
 	AfterFunc func(d time.Duration, f func()) (stop func() bool)
 	// Pause is the moment between a wake-up and the look that follows; it keeps requests that
@@ -69,6 +70,8 @@ type Pass struct {
 	// Committed does the guard's part that lies outside the database, after the commit and after
 	// whatever strikes there: a process that dies in between never comes to it.
 	Committed func(ctx context.Context, a Answer) error
+	// Left, when set, is called when the request is over, however it ended, unless its process has died.
+	Left func() error
 	// Failed tells the guard that the request ended with an error of the service's own.
 	Failed func(ctx context.Context, a Answer) error
 }
@@ -79,12 +82,14 @@ type Guard struct {
 	Doc   string   // one line
 	Takes []string // the settings that mean something to it, beside kind
 	Keys  bool     // it needs a store of keys beside the database
+	// Exclusive guards hold others off whatever their keys are: a request without one does not pass.
+	Exclusive bool
 	// Admit decides on a request before any work is done for it.
 	Admit func(ctx context.Context, d Desk, r Request) (Pass, error)
 }
 
 // All lists every guard.
-var All = []Guard{None, CheckThenInsert, UniqueIndex, SameTransaction, NaturalKey, PerProcess, RedisPrecheck}
+var All = []Guard{None, CheckThenInsert, UniqueIndex, SameTransaction, NaturalKey, PerProcess, RedisPrecheck, Lock}
 
 // Find returns the guard of that name; the empty name is none.
 func Find(name string) (Guard, bool) {

@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 		{"redis-precheck, write last", Settings{Kind: "redis-precheck", Write: "last", Presence: "done"}, nil},
 
 		{"unknown kind", Settings{Kind: "prayer"}, &Problem{
-			"kind", `unknown guard "prayer"`, "one of: none, check-then-insert, unique-index, same-transaction, natural-key, per-process, redis-precheck",
+			"kind", `unknown guard "prayer"`, "one of: none, check-then-insert, unique-index, same-transaction, natural-key, per-process, redis-precheck, lock",
 		}},
 		{"unknown claim", Settings{Kind: "unique-index", Claim: "last"}, &Problem{
 			"claim", `claim cannot be "last"`, "one of: first, at-insert",

@@ -12,9 +12,9 @@ import (
 
 // Settings is a guard as a scenario file writes it.
 type Settings struct {
-	Kind        string        `yaml:"kind" doc:"none, check-then-insert, unique-index, same-transaction, natural-key, per-process or redis-precheck"`
+	Kind        string        `yaml:"kind" doc:"none, check-then-insert, unique-index, same-transaction, natural-key, per-process, redis-precheck or lock"`
 	Claim       string        `yaml:"claim" doc:"unique-index: when the key is claimed: first (before the work, the default) or at-insert (with the order)"`
-	InProgress  string        `yaml:"in-progress" doc:"unique-index, claim first: what a duplicate gets while the first is at work: 409 (the default; it says that the first is at work), conflict (a 409 that does not say so), wait, or replay (a success that is not one yet)"`
+	InProgress  string        `yaml:"in-progress" doc:"unique-index, claim first, and lock: what a duplicate, or who finds the lock held, gets while the first is at work: 409 (the default; it says that the first is at work), conflict (a 409 that does not say so), wait, or replay (a success that is not one yet)"`
 	RetryAfter  time.Duration `yaml:"retry-after" doc:"Retry-After of a 409 for a duplicate in progress, whole seconds; none when absent"`
 	Fingerprint string        `yaml:"fingerprint" doc:"how the bodies of one key are compared: none, raw (bytes, the default) or canonical (white space apart)"`
 	KeyFrom     string        `yaml:"key-from" doc:"what the key is: header (the Idempotency-Key, the default), content (made of the body by the server) or reference (the business's own number of what is ordered, the same whoever sends it again; the default of natural-key)"`
@@ -22,7 +22,10 @@ type Settings struct {
 	Scope       string        `yaml:"scope" doc:"within what a key is one: none (the whole service, the default), tenant (the header X-Tenant) or tenant-and-operation (the method as well)"`
 	OnFailure   string        `yaml:"on-failure" doc:"what a failed request leaves of its key: keep (in progress, the default), delete, mark (the error is its answer) or mark-final (so is a refusal, a 4xx that asks for no other try; after any other error the key is deleted)"`
 	Finish      string        `yaml:"finish" doc:"unique-index, claim first: when the answer is written into the key's record: with-order (in its transaction, the default) or after (in one of its own, when the order is committed)"`
-	Lease       time.Duration `yaml:"lease" doc:"unique-index, claim first: how long a claim holds; a later request takes it over when it has run out. For ever when absent"`
+	Lease       time.Duration `yaml:"lease" doc:"unique-index, claim first, and lock: how long a claim holds; a later request takes it over when it has run out. For ever when absent"`
+	LockOn      string        `yaml:"lock-on" doc:"lock: what there is one lock for: service (for all requests, the default), item (what is ordered) or key (the Idempotency-Key, where there is one)"`
+	Release     string        `yaml:"release" doc:"lock: what is freed when a request is over: owner (the lock, if it still holds it; the default) or any (whatever is there, as a DEL without a look)"`
+	Renew       time.Duration `yaml:"renew" doc:"lock, with a lease: the holder makes the lease anew so often, until its request is over or it has lost the lock; not at all when absent"`
 	Fencing     string        `yaml:"fencing" doc:"unique-index, claim first: what of its claim a request compares before it finishes or releases it: none (the default), fence or owner-and-fence"`
 	Isolation   string        `yaml:"isolation" doc:"the level of the transaction that is open during the work: read-committed, repeatable-read or serializable; the engine's own when absent"`
 	LockTimeout time.Duration `yaml:"lock-timeout" doc:"same-transaction: how long a statement waits for another transaction, its turn included; the claim is then a 409, anything else a 500; for ever when absent"`
@@ -75,7 +78,7 @@ func (s Settings) From() string {
 // "" where it can have one. A client that asks by that key then never learns anything.
 func (s Settings) NoRecord() string {
 	switch {
-	case s.Kind == NaturalKey.Name, s.Kind == PerProcess.Name, s.Kind == RedisPrecheck.Name && !s.Index:
+	case s.Kind == Lock.Name, s.Kind == NaturalKey.Name, s.Kind == PerProcess.Name, s.Kind == RedisPrecheck.Name && !s.Index:
 		return "keeps no record of a key in the database"
 	case s.From() != "header":
 		return "makes the key of the " + s.From()
@@ -115,6 +118,9 @@ var fields = []field{
 	word("on-failure", func(s Settings) string { return s.OnFailure }, "keep", "delete", "mark", "mark-final"),
 	word("finish", func(s Settings) string { return s.Finish }, "with-order", "after"),
 	word("fencing", func(s Settings) string { return s.Fencing }, "none", "fence", "owner-and-fence"),
+	word("lock-on", func(s Settings) string { return s.LockOn }, "service", "item", "key"),
+	word("release", func(s Settings) string { return s.Release }, "owner", "any"),
+	{name: "renew", set: func(s Settings) bool { return s.Renew != 0 }},
 	word("isolation", func(s Settings) string { return s.Isolation },
 		string(store.ReadCommitted), string(store.RepeatableRead), string(store.Serializable)),
 	word("lock", func(s Settings) string { return s.Lock }, "none", "advisory"),
@@ -163,6 +169,16 @@ var exclusions = []struct {
 		},
 		fields: []string{"on-duplicate"},
 		what:   "without insert plain: a quiet insert meets no unique violation", hint: "use insert: plain of same-transaction",
+	},
+	{
+		when:   func(s Settings) bool { return s.Lease == 0 },
+		fields: []string{"release", "renew"},
+		what:   "without a lease: nobody else ever has the lock", hint: "add lease: 10s",
+	},
+	{
+		when:   func(s Settings) bool { return s.Kind == Lock.Name && s.InProgress == "wait" },
+		fields: []string{"retry-after"},
+		what:   "with in-progress wait: nobody is refused", hint: "use in-progress 409",
 	},
 	{
 		when:   func(s Settings) bool { return s.OnDuplicate == "fail" },
@@ -240,6 +256,12 @@ func (s Settings) Check() *Problem {
 	}
 	if s.RetryAfter%time.Second != 0 || s.RetryAfter < 0 {
 		return &Problem{"retry-after", fmt.Sprintf("a Retry-After has whole seconds, not %s", s.RetryAfter), ""}
+	}
+	if s.Kind == Lock.Name && (s.InProgress == "conflict" || s.InProgress == "replay") {
+		return &Problem{"in-progress", fmt.Sprintf("in-progress of a lock cannot be %q", s.InProgress), "one of: 409, wait"}
+	}
+	if s.Renew < 0 || s.Lease > 0 && s.Renew >= s.Lease {
+		return &Problem{"renew", fmt.Sprintf("a lease of %s is over before it is renewed after %s", s.Lease, s.Renew), "renew it in less than the lease"}
 	}
 	if s.Retries < 0 || s.Retries > 10 {
 		return &Problem{"client-retries", fmt.Sprintf("client-retries must be between 0 and 10, not %d", s.Retries), ""}
