@@ -258,7 +258,9 @@ func TestLoopback(t *testing.T) {
 			}
 		}
 		effects := must(c.Store.Effects(t.Context()))
-		if len(effects) != created || g.protects() && created != 1 {
+		// A lock remembers nobody: work that takes no time is over before the next of them has come.
+		alone := g.protects() && g.settings.Kind != guard.Lock.Name
+		if len(effects) != created || alone && created != 1 {
 			t.Errorf("%d created, %d orders", created, len(effects))
 		}
 		done()
