@@ -341,6 +341,7 @@ func keys() string {
 		{"`caller`", reflect.TypeFor[scenarios.Caller](), ""},
 		{"`ask`, of the caller", reflect.TypeFor[scenarios.Ask](), ""},
 		{"`hops`, each", reflect.TypeFor[scenarios.Hop](), ""},
+		{"`faults`, of a hop, each", reflect.TypeFor[scenarios.HopFault](), "Those of the server are further down."},
 		{"`timeouts`, of the caller and of each hop", reflect.TypeFor[scenarios.Timeouts](), "Each is off when absent."},
 		{"`layers`, each", reflect.TypeFor[policy.Settings](), "No preset takes all of them; `retrylab layers NAME` shows which mean something to it, and its defaults."},
 		{"`backoff`, of a layer", reflect.TypeFor[policy.Backoff](), ""},

@@ -65,10 +65,10 @@ func (c *Chain) Warm(ctx context.Context) error {
 // Close closes the connections that are idle.
 func (c *Chain) Close() { c.transport.close() }
 
-// Forward sends a request that came from elsewhere: its method, its content as it came, its keys.
-// The error is an [*Error].
-func (c *Chain) Forward(ctx context.Context, trip Trip, method string, content []byte, keys []string) (*http.Response, error) {
-	trip.payload = forwarded{body: content, values: keys}
+// Forward sends a request that came from elsewhere: its method, its content as it came, and the keys
+// that each send has by its path, nil for none. The error is an [*Error].
+func (c *Chain) Forward(ctx context.Context, trip Trip, method string, content []byte, keys func(path string) []string) (*http.Response, error) {
+	trip.payload = forwarded{body: content, keysOf: keys}
 	return c.roundTrip(ctx, trip, method)
 }
 
@@ -98,13 +98,19 @@ func (c *Chain) roundTrip(ctx context.Context, trip Trip, method string) (*http.
 // forwarded is the payload of a hop: what it was given.
 type forwarded struct {
 	body   []byte
-	values []string
+	keysOf func(path string) []string
 }
 
 func (f forwarded) number() int                { return 1 }
 func (f forwarded) content(string, int) []byte { return f.body }
-func (f forwarded) keys(string, int) []string  { return f.values }
-func (f forwarded) keyed() bool                { return len(f.values) > 0 }
+func (f forwarded) keyed() bool                { return len(f.keys("", 0)) > 0 }
+
+func (f forwarded) keys(path string, _ int) []string {
+	if f.keysOf == nil {
+		return nil
+	}
+	return f.keysOf(path)
+}
 
 // Habits are how a caller makes its requests.
 type Habits struct {
@@ -435,6 +441,9 @@ func (o *order) keyed() bool {
 }
 
 // key derives a key from what it stands for.
-func (o *order) key(of string) string {
-	return fmt.Sprintf("%012x", uint64(lab.Draw(o.seed, "key", of+o.salt)*(1<<48)))
+func (o *order) key(of string) string { return MakeKey(o.seed, of+o.salt) }
+
+// MakeKey derives an idempotency key from what it stands for.
+func MakeKey(seed int64, of string) string {
+	return fmt.Sprintf("%012x", uint64(lab.Draw(seed, "key", of)*(1<<48)))
 }

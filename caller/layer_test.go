@@ -462,7 +462,7 @@ func TestOutcome(t *testing.T) {
 			name: "failure", err: &Error{Failure: policy.EOF, InBody: true, Reused: true},
 			want: policy.Outcome{Failure: policy.EOF, InBody: true, Reused: true},
 		},
-		{name: "a key", trip: Trip{payload: forwarded{values: []string{"k"}}}, resp: answer(201, ""), want: policy.Outcome{Status: 201, Key: true}},
+		{name: "a key", trip: Trip{payload: forwarded{keysOf: func(string) []string { return []string{"k"} }}}, resp: answer(201, ""), want: policy.Outcome{Status: 201, Key: true}},
 		{
 			name: "time-outs", layer: layer{read: 5 * time.Second}, total: 20 * time.Second, after: 5 * time.Second, err: &Error{Failure: policy.ReadTimeout},
 			want: policy.Outcome{Failure: policy.ReadTimeout, Timeout: 5 * time.Second, Remaining: 15 * time.Second},

@@ -123,16 +123,21 @@ func (a *app) checklists(tags []string, wide int) {
 	}
 }
 
+// hopKeys says what a hop does with the key, unless it passes it on.
+var hopKeys = map[string]string{
+	scenarios.KeyNone: "drops the key", scenarios.KeyRequest: "a key per request", scenarios.KeyAttempt: "a key per try",
+}
+
 // chain is the configuration that the file begins with, machine by machine.
 func chain(t scenarios.Trial) string {
 	p, nothing := t.Setup, unsaid()
 	parts := []string{machine(p.Caller.Name, traffic(p), p.Caller.Method, layers(t.Layers, p.Caller.Layers), limits(p.Caller.Timeouts), keyed(p.Caller.Key), asking(p.Caller.Ask))}
 	for i, h := range p.Hops {
-		strip := ""
-		if h.StripKey {
-			strip = "drops the key"
+		var faults []string
+		for _, f := range h.Faults {
+			faults = append(faults, machine(f.Settings().Name(), written(f, scenarios.HopFault{}, "at", "do")...))
 		}
-		parts = append(parts, machine(h.Name, layers(t.HopLayers[i], h.Layers), limits(h.Timeouts), strip))
+		parts = append(parts, machine(h.Name, layers(t.HopLayers[i], h.Layers), limits(h.Timeouts), hopKeys[h.Key], strings.Join(faults, ", ")))
 	}
 	name := p.Server.Name
 	if p.Server.Replicas > 1 {

@@ -522,7 +522,7 @@ func (c *checker) guard(path string, s guard.Settings) {
 }
 
 func (c *checker) fault(path string, s fault.Settings, replicas int) {
-	kinds, places := faultNames(), texts(fault.Places)
+	kinds, places := faultNames(fault.Kinds), texts(fault.Places)
 	kind, known := fault.Find(s.Do)
 	switch {
 	case s.Do == "":
@@ -554,14 +554,19 @@ func (c *checker) fault(path string, s fault.Settings, replicas int) {
 			return
 		}
 	}
-	if p := s.Check(); p != nil {
-		// What the kind does not take should not be there; of the rest it is the value that is wrong.
-		common := []string{"at", "do", "arrivals", "of-each", "operations", "share", "replicas"}
-		if !slices.Contains(common, p.Field) && !slices.Contains(kind.Takes, p.Field) {
-			c.failKey(path+"."+p.Field, p.What, p.Hint)
-		} else {
-			c.fail(path+"."+p.Field, p.What, p.Hint)
-		}
+	c.faultProblem(path, kind, s.Check())
+}
+
+// faultProblem refuses a fault for what is wrong with it, if anything is. What the kind does not take
+// should not be there; of the rest it is the value that is wrong.
+func (c *checker) faultProblem(path string, kind fault.Kind, p *fault.Problem) {
+	common := []string{"at", "do", "arrivals", "of-each", "operations", "share", "replicas"}
+	switch {
+	case p == nil:
+	case !slices.Contains(common, p.Field) && !slices.Contains(kind.Takes, p.Field):
+		c.failKey(path+"."+p.Field, p.What, p.Hint)
+	default:
+		c.fail(path+"."+p.Field, p.What, p.Hint)
 	}
 }
 

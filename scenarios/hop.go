@@ -3,9 +3,11 @@ package scenarios
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"retrylab/caller/policy"
+	"retrylab/slowserver/fault"
 )
 
 // Hop is a machine between caller and server: a server and a caller in one.
@@ -14,7 +16,7 @@ type Hop struct {
 	Kind     string            `yaml:"kind" doc:"what it is, which decides what it does unless told otherwise: service (its own work, reads an answer before it gives one, goes on when its client leaves), proxy (passes an answer on as it comes, gives up when its client leaves) or nginx (a proxy with the layer nginx unless it has others)"`
 	Timeouts Timeouts          `yaml:"timeouts" doc:"limits of each of its sends"`
 	Layers   []policy.Settings `yaml:"layers" doc:"its own retry layers, outermost first"`
-	StripKey bool              `yaml:"strip-key" doc:"drops the Idempotency-Key header"`
+	Key      string            `yaml:"key" doc:"the Idempotency-Key of what it sends on: pass (the one that came, the default), none (it is dropped), request (one of its own for each request that comes in) or attempt (one of its own for each of its sends)"`
 
 	Method        string         `yaml:"method" doc:"HTTP method of what it sends on; that of the request when absent"`
 	WorkBefore    time.Duration  `yaml:"work-before" doc:"its own work before it sends on"`
@@ -25,7 +27,56 @@ type Hop struct {
 	Deadline      string         `yaml:"deadline" doc:"what it does with a deadline that comes with a request: ignore (the default), pass (keeps it and passes on what is left of it and of its own limits) or forward (hands it on as it came, without a look)"`
 	MinRemaining  *time.Duration `yaml:"min-remaining" doc:"deadline pass: with no more than this left it sends nothing on and answers as after a time-out; 50ms when absent"`
 	MaxDeadline   time.Duration  `yaml:"max-deadline" doc:"deadline pass: a longer one is cut to this; no limit when absent"`
+
+	Faults []HopFault `yaml:"faults" doc:"defects of its own, by place"`
 }
+
+// HopFault is a fault of a hop as a file writes it.
+type HopFault struct {
+	At         fault.Place   `yaml:"at" doc:"where it strikes: before-send (its work before is done, and nothing has been sent on) or after-answer (it has the answer from behind, an error too, and nothing has been given back)"`
+	Do         string        `yaml:"do" doc:"what it does: delay, close, reset, status or lose, as with the server's"`
+	Arrivals   []int         `yaml:"arrivals" doc:"the requests that it strikes, counted from 1 as they come to this hop; all of them when absent"`
+	From       time.Duration `yaml:"from" doc:"when it begins to strike; from the start when absent"`
+	Until      time.Duration `yaml:"until" doc:"when it strikes no more; to the end when absent"`
+	Delay      time.Duration `yaml:"delay" doc:"delay: how long"`
+	Status     int           `yaml:"status" doc:"status: the HTTP status that is answered, 400 to 599"`
+	RetryAfter string        `yaml:"retry-after" doc:"status: the value of the Retry-After header, as with the server's faults"`
+}
+
+// Settings is the fault as faults are played.
+func (f HopFault) Settings() fault.Settings {
+	return fault.Settings{
+		At: f.At, Do: f.Do, Arrivals: f.Arrivals, From: f.From, Until: f.Until,
+		Delay: f.Delay, Status: f.Status, RetryAfter: f.RetryAfter,
+	}
+}
+
+// FaultAt is a fault with the machine that has it: the server, as one, or a hop.
+type FaultAt struct {
+	Node string
+	fault.Settings
+}
+
+// AllFaults lists the faults of a setup: those of the server, then those of each hop.
+func (p Setup) AllFaults() (out []FaultAt) {
+	for _, f := range p.Server.Faults {
+		out = append(out, FaultAt{p.Server.Name, f})
+	}
+	for _, h := range p.Hops {
+		for _, f := range h.Faults {
+			out = append(out, FaultAt{h.Name, f.Settings()})
+		}
+	}
+	return out
+}
+
+// What a hop does with the Idempotency-Key.
+const (
+	KeyPass    = "pass"
+	KeyNone    = "none"
+	KeyRequest = "request"
+	KeyAttempt = "attempt"
+)
 
 // HopKind is what a machine between caller and server can be: what it does unless its file says
 // otherwise.
@@ -90,6 +141,9 @@ func (h *Hop) defaults() {
 	if h.Deadline == "" {
 		h.Deadline = "ignore"
 	}
+	if h.Key == "" {
+		h.Key = KeyPass
+	}
 	if h.MinRemaining == nil && h.Deadline == "pass" {
 		least := minRemaining
 		h.MinRemaining = &least
@@ -110,6 +164,10 @@ func (c *checker) hop(path string, h *Hop) {
 	c.number(path+".error-status", h.ErrorStatus)
 	c.number(path+".timeout-status", h.TimeoutStatus)
 	c.word(path+".deadline", h.Deadline)
+	c.word(path+".key", h.Key)
+	for i, f := range h.Faults {
+		c.hopFault(fmt.Sprintf("%s.faults[%d]", path, i), f.Settings())
+	}
 	if h.Deadline == "pass" {
 		return
 	}
@@ -120,6 +178,27 @@ func (c *checker) hop(path string, h *Hop) {
 		if at := path + "." + setting.name; setting.given {
 			c.failKey(at, fmt.Sprintf("%s means nothing with deadline %s", at, h.Deadline), "add deadline: pass")
 		}
+	}
+}
+
+// hopFault checks one fault of a hop.
+func (c *checker) hopFault(path string, s fault.Settings) {
+	kind, known := fault.Find(s.Do)
+	switch kinds, places := faultNames(fault.HopKinds()), texts(fault.HopPlaces); {
+	case s.Do == "":
+		c.fail(path, "the fault does not say what it does", "add do: with one of "+strings.Join(kinds, ", "))
+	case known && !kind.AtHop:
+		c.fail(path+".do", fmt.Sprintf("the fault %s is one of the server's, and nothing that a hop can do", s.Do), suggest("", kinds))
+	case !known:
+		c.fail(path+".do", fmt.Sprintf("unknown fault %s", quote(s.Do)), suggest(s.Do, kinds))
+	case s.At == "":
+		c.fail(path, "the fault does not say where it strikes", "add at: with one of "+strings.Join(places, ", "))
+	case slices.Contains(fault.Places, s.At):
+		c.fail(path+".at", fmt.Sprintf("%s is a place in the server", s.At), suggest("", places))
+	case !slices.Contains(fault.HopPlaces, s.At):
+		c.fail(path+".at", fmt.Sprintf("unknown place %s", quote(string(s.At))), suggest(string(s.At), places))
+	default:
+		c.faultProblem(path, kind, s.CheckHop())
 	}
 }
 

@@ -66,6 +66,9 @@ var Rules = []Rule{
 	{Path: "hops[].error-status", Low: 400, High: 599},
 	{Path: "hops[].timeout-status", Low: 400, High: 599},
 	{Path: "hops[].deadline", Words: []string{"ignore", "pass", "forward"}},
+	{Path: "hops[].key", Words: []string{KeyPass, KeyNone, KeyRequest, KeyAttempt}},
+	{Path: "hops[].faults[].at", Words: texts(fault.HopPlaces)},
+	{Path: "hops[].faults[].do", Words: faultNames(fault.HopKinds())},
 	{Path: "hops[].timeouts.total-clock", Words: []string{"monotonic"}},
 	{Path: "hops[].layers[].losers", Words: []string{policy.FinishLosers, policy.CancelLosers}},
 	{Path: "hops[].layers[].budget.stop", Words: []string{policy.StopEmpty, policy.StopHalf}},
@@ -91,7 +94,7 @@ var Rules = []Rule{
 	{Path: "server.ledgers[].reference", Words: ledger.References},
 	{Path: "server.ledgers[].relay.sends", Low: 1, High: 10},
 	{Path: "server.faults[].at", Words: texts(fault.Places)},
-	{Path: "server.faults[].do", Words: faultNames()},
+	{Path: "server.faults[].do", Words: faultNames(fault.Kinds)},
 	{Path: "expect.belief", Words: texts(beliefs)},
 	{Path: "expect.belief-when-caller-done", Words: texts(beliefs)},
 }
@@ -135,9 +138,9 @@ func guardNames() []string {
 	return names
 }
 
-func faultNames() []string {
+func faultNames(kinds []fault.Kind) []string {
 	var names []string
-	for _, k := range fault.Kinds {
+	for _, k := range kinds {
 		names = append(names, k.Name)
 	}
 	return names

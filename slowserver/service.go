@@ -19,7 +19,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -585,11 +584,7 @@ func (h *handling) answerWith(a guard.Answer, retryAfter string) {
 }
 
 func (h *handling) head(a guard.Answer, retryAfter string) {
-	if after, dated := strings.CutPrefix(retryAfter, fault.DatePrefix); dated {
-		d, _ := time.ParseDuration(after) // checked with the settings
-		date := h.service.config.Clock.Date().Add(d + time.Second - 1).Truncate(time.Second)
-		retryAfter = date.Format(http.TimeFormat)
-	}
+	retryAfter = fault.RetryAfterAt(retryAfter, h.service.config.Clock.Date())
 	header := h.w.Header()
 	header.Set("Content-Type", "application/json")
 	if a.Status >= 400 {
@@ -654,9 +649,11 @@ func (s *stricken) Dribble(chunks, size int, pause time.Duration) {
 	s.record(lab.Event{Kind: lab.Answered, Status: s.answer.Status})
 }
 
-// drop closes the connection without an answer, with a reset if asked.
-func (h *handling) drop(reset bool) {
-	conn, _, err := http.NewResponseController(h.w).Hijack()
+func (h *handling) drop(reset bool) { Drop(h.w, reset) }
+
+// Drop ends the connection of a request without an answer, with a reset or in order.
+func Drop(w http.ResponseWriter, reset bool) {
+	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler) // closes it too; to return would be to answer 200
 	}

@@ -142,7 +142,7 @@ type listing struct {
 var listings = []listing{
 	{pkg: "slowserver/guard", kind: "Guard", list: "All"},
 	{pkg: "slowserver/fault", kind: "Kind", list: "Kinds"},
-	{pkg: "slowserver/fault", kind: "Place", list: "Places", constants: true},
+	{pkg: "slowserver/fault", kind: "Place", list: "Places", constants: true, except: []string{"BeforeSend", "AfterAnswer"}}, // at a hop: HopPlaces
 	{pkg: "caller/preset", kind: "Preset", list: "All"},
 	{pkg: "caller/preset", kind: "Stack", list: "Stacks"},
 	{pkg: "caller/policy", kind: "Failure", list: "Failures", constants: true, except: []string{"NoFailure"}}, // the zero value: nothing failed

@@ -62,6 +62,9 @@ func deciding(t scenarios.Trial, plan lab.Observation) pairs {
 	p.hedges(t.Setup.Caller.Name, t.Layers)
 	for i, h := range t.Setup.Hops {
 		p.hedges(h.Name, t.HopLayers[i])
+		if slices.ContainsFunc(h.Faults, func(f scenarios.HopFault) bool { return len(f.Arrivals) > 0 }) {
+			p.arrivalsAt(func(lab.Event) string { return "" }, h.Name)
+		}
 	}
 	p.keys()
 	p.locks(t.Setup.Server.Guard.Lease)
@@ -427,10 +430,14 @@ func (p *pairs) questions() {
 // arrivals pairs each arrival at the order service with the next one among those that are counted
 // together.
 func (p *pairs) arrivals(t scenarios.Trial, together func(lab.Event) string) {
-	servers := t.Setup.Server.ReplicaNames()
+	p.arrivalsAt(together, t.Setup.Server.ReplicaNames()...)
+}
+
+// arrivalsAt pairs each arrival at some machines with the next one: at a hop, as at the service.
+func (p *pairs) arrivalsAt(together func(lab.Event) string, nodes ...string) {
 	at := func(o lab.Observation, path string) (time.Duration, bool) {
 		for _, e := range o.Events {
-			if e.Kind == lab.Arrival && e.Send == path && slices.Contains(servers, e.Node) {
+			if e.Kind == lab.Arrival && e.Send == path && slices.Contains(nodes, e.Node) {
 				return e.At, true
 			}
 		}
@@ -438,7 +445,7 @@ func (p *pairs) arrivals(t scenarios.Trial, together func(lab.Event) string) {
 	}
 	before := map[string]string{}
 	for _, e := range p.plan.Events {
-		if e.Kind != lab.Arrival || !slices.Contains(servers, e.Node) {
+		if e.Kind != lab.Arrival || !slices.Contains(nodes, e.Node) {
 			continue
 		}
 		if first, second := before[together(e)], e.Send; first != "" {
@@ -453,15 +460,24 @@ func (p *pairs) arrivals(t scenarios.Trial, together func(lab.Event) string) {
 }
 
 // windows pairs each moment at which a fault begins or ends to strike with what a request meets
-// before it could be struck: its send, for a fault at connect, and every step in the service.
+// before it could be struck: its send, for a fault at connect, and every step in the service. A hop's
+// own steps are what it sends and what comes back, or the fault that struck in place of them.
 func (p *pairs) windows(t scenarios.Trial) {
-	for _, f := range t.Setup.Server.Faults {
+	for i, f := range t.Setup.AllFaults() {
+		steps := func(e lab.Event) bool {
+			return slices.Contains([]lab.Kind{lab.Send, lab.Arrival, lab.Work, lab.Commit, lab.Answer}, e.Kind)
+		}
+		if i >= len(t.Setup.Server.Faults) {
+			steps = func(e lab.Event) bool {
+				return e.Node == f.Node && slices.Contains([]lab.Kind{lab.Arrival, lab.Send, lab.Reply, lab.Answer, lab.Fault}, e.Kind)
+			}
+		}
 		for _, edge := range []time.Duration{f.From, f.Until} {
 			if edge == 0 {
 				continue
 			}
 			for _, e := range p.plan.Events {
-				if !slices.Contains([]lab.Kind{lab.Send, lab.Arrival, lab.Work, lab.Commit, lab.Answer}, e.Kind) {
+				if !steps(e) {
 					continue
 				}
 				p.add(fmt.Sprintf("the %s of %s and the edge of %s", e.Kind, e.Send, f.Name()), func(o lab.Observation) (time.Duration, time.Duration, bool) {

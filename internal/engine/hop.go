@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"retrylab/caller"
@@ -17,6 +18,8 @@ import (
 	"retrylab/internal/lab"
 	"retrylab/internal/vtime"
 	"retrylab/scenarios"
+	"retrylab/slowserver"
+	"retrylab/slowserver/fault"
 )
 
 // maxForward bounds the request that a hop passes on, and maxAnswer the answer, in bytes.
@@ -34,6 +37,10 @@ type hop struct {
 	clock  *vtime.Clock
 	life   context.Context
 	record func(lab.Event)
+	seed   int64
+
+	arrivals atomic.Int64
+	fired    []atomic.Int64 // by fault
 }
 
 // ServeHTTP passes a request on and its answer back.
@@ -44,6 +51,7 @@ func (h *hop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p := &passage{hop: h, w: w, r: r, ctx: h.life}
 	content, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForward))
+	p.arrival = int(h.arrivals.Add(1))
 	p.note(lab.Arrival, 0, "")
 	var large *http.MaxBytesError
 	switch {
@@ -63,10 +71,11 @@ func (h *hop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // passage is one request on its way through a hop.
 type passage struct {
 	*hop
-	w     http.ResponseWriter
-	r     *http.Request
-	ctx   context.Context // ends when the hop gives the request up
-	until time.Duration   // scenario time at which the deadline is over that came with it; 0 for none
+	w       http.ResponseWriter
+	r       *http.Request
+	arrival int             // its number, from 1
+	ctx     context.Context // ends when the hop gives the request up
+	until   time.Duration   // scenario time at which the deadline is over that came with it; 0 for none
 }
 
 // errSpent says that a deadline leaves too little time to send anything on.
@@ -104,6 +113,10 @@ func (p *passage) pass(content []byte) {
 		}
 		body = bytes.NewReader(whole)
 	}
+	if err := p.strike(fault.AfterAnswer); err != nil {
+		p.refuse(err)
+		return
+	}
 	if err := p.work(p.spec.WorkAfter); err != nil {
 		p.refuse(err)
 		return
@@ -114,6 +127,9 @@ func (p *passage) pass(content []byte) {
 // forward does the work before and sends the request on.
 func (p *passage) forward(content []byte) (*http.Response, error) {
 	if err := p.work(p.spec.WorkBefore); err != nil {
+		return nil, err
+	}
+	if err := p.strike(fault.BeforeSend); err != nil {
 		return nil, err
 	}
 	trip := caller.Trip{
@@ -138,11 +154,74 @@ func (p *passage) forward(content []byte) (*http.Response, error) {
 		method = p.spec.Method
 	}
 	trip.Body, content = rewrite(method, p.r.URL.Query(), content)
-	keys := p.r.Header.Values(lab.HeaderKey)
-	if p.spec.StripKey {
-		keys = nil
+	return p.chain.Forward(p.ctx, trip, method, content, p.keys)
+}
+
+// keys are the keys of a send of the hop, by its path.
+func (p *passage) keys(path string) []string {
+	own := func(of string) []string { return []string{caller.MakeKey(p.seed, p.spec.Name+" "+of)} }
+	switch p.spec.Key {
+	case scenarios.KeyNone:
+		return nil
+	case scenarios.KeyRequest:
+		return own(p.r.Header.Get(lab.HeaderSend))
+	case scenarios.KeyAttempt:
+		return own(path)
 	}
-	return p.chain.Forward(p.ctx, trip, method, content, keys)
+	return p.r.Header.Values(lab.HeaderKey)
+}
+
+// strike plays the faults of a place. It returns [fault.ErrEnded] when one of them has ended the
+// request.
+func (p *passage) strike(at fault.Place) error {
+	for i, f := range p.spec.Faults {
+		s := f.Settings()
+		if s.At != at || !s.Strikes(fault.Arrival{Number: p.arrival, Replica: 1, At: p.clock.Now()}) {
+			continue
+		}
+		kind, _ := fault.Find(s.Do)
+		p.fired[i].Add(1)
+		p.note(lab.Fault, 0, s.Name())
+		if err := kind.Strike(stricken{passage: p}, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stricken is a request as a fault of the hop acts on it. What a hop's faults do not do is left to
+// the server's.
+type stricken struct {
+	fault.Request
+	*passage
+}
+
+// Sleep holds the request up, no longer than the deadline that the hop keeps.
+func (s stricken) Sleep(d time.Duration) error { return s.work(d) }
+
+// Drop ends the connection without an answer.
+func (s stricken) Drop(reset bool) { slowserver.Drop(s.w, reset) }
+
+// Refuse answers with a status of the fault's own.
+func (s stricken) Refuse(status int, retryAfter, title string) error {
+	if s.gone(status) {
+		return nil
+	}
+	if retryAfter != "" {
+		s.w.Header().Set("Retry-After", fault.RetryAfterAt(retryAfter, s.clock.Date()))
+	}
+	s.problem(status, lab.ProblemInjected, title)
+	return nil
+}
+
+// Hold keeps the connection open and silent until the client has left.
+func (s stricken) Hold() {
+	select {
+	case <-s.r.Context().Done():
+		s.note(lab.ClientGone, 0, "")
+	case <-s.life.Done():
+	}
+	s.Drop(false)
 }
 
 // rewrite gives an order the form that goes with a method: one that came without a body gets one
@@ -218,8 +297,11 @@ func passOn(w http.ResponseWriter, body io.Reader) error {
 	}
 }
 
-// refuse answers for a server that did not, or was not asked.
+// refuse answers for a server that did not, or was not asked, unless a fault has ended the request.
 func (p *passage) refuse(err error) {
+	if errors.Is(err, fault.ErrEnded) {
+		return
+	}
 	status, kind := p.spec.ErrorStatus, lab.ProblemUpstream
 	var failed *caller.Error
 	switch {

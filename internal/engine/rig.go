@@ -37,6 +37,7 @@ type rig struct {
 	service *slowserver.Service
 	network *faultyNetwork
 	chains  []*caller.Chain
+	hops    []*hop
 	caller  *caller.Caller
 	inside  atomic.Int64 // requests in a handler
 	jobs    atomic.Int64 // jobs beside the replicas
@@ -100,6 +101,7 @@ func (r *rig) build(*lab.Observation) (err error) {
 		return err
 	}
 	r.group.Go(r.service.CleanUp)
+	r.hops = make([]*hop, len(setup.Hops))
 	for i := len(setup.Hops) - 1; i >= 0; i-- {
 		spec := setup.Hops[i]
 		kind, _ := scenarios.FindHopKind(spec.Kind)
@@ -109,7 +111,11 @@ func (r *rig) build(*lab.Observation) (err error) {
 		if err := r.warm(chain); err != nil {
 			return err
 		}
-		if err := r.serve(spec.Name, &hop{spec: spec, kind: kind, chain: chain, clock: r.world.clock, life: r.life, record: r.journal.record}); err != nil {
+		r.hops[i] = &hop{
+			spec: spec, kind: kind, chain: chain, clock: r.world.clock, life: r.life, record: r.journal.record,
+			seed: r.trial.Seed, fired: make([]atomic.Int64, len(spec.Faults)),
+		}
+		if err := r.serve(spec.Name, r.hops[i]); err != nil {
 			return err
 		}
 		targets = []string{spec.Name}
@@ -389,9 +395,14 @@ func (r *rig) read(obs *lab.Observation) (err error) {
 	obs.Series = countSeries(r.trial.Setup, *obs)
 	obs.Threads = r.caller.MostThreads()
 	obs.Overlap = r.service.Tally().Overlap()
-	server := r.trial.Setup.Server
-	for i, n := range r.service.Tally().Fired() {
-		obs.Faults = append(obs.Faults, lab.FaultCount{Name: server.Faults[i].Name(), Node: server.Name, Fired: n})
+	fired := r.service.Tally().Fired()
+	for _, h := range r.hops {
+		for i := range h.fired {
+			fired = append(fired, int(h.fired[i].Load()))
+		}
+	}
+	for i, f := range r.trial.Setup.AllFaults() {
+		obs.Faults = append(obs.Faults, lab.FaultCount{Name: f.Name(), Node: f.Node, Fired: fired[i]})
 	}
 	obs.Nodes = countNodes(r.trial, obs.Events)
 	if keys := r.world.place.keys; keys != nil {

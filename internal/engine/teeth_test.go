@@ -280,10 +280,30 @@ type hopSabotage struct {
 // hopSabotages lists those of the settings that the hop has.
 func hopSabotages(h scenarios.Hop) (out []hopSabotage) {
 	kind, _ := scenarios.FindHopKind(h.Kind)
+	for i, f := range h.Faults {
+		at := f.Settings().Name()
+		out = append(out, hopSabotage{"the fault " + at, func(h *scenarios.Hop) { h.Faults = slices.Delete(slices.Clone(h.Faults), i, i+1) }})
+		change := func(what string, set func(*scenarios.HopFault)) {
+			out = append(out, hopSabotage{"the " + what + " of the fault " + at, func(h *scenarios.Hop) {
+				h.Faults = slices.Clone(h.Faults)
+				set(&h.Faults[i])
+			}})
+		}
+		if len(f.Arrivals) > 0 {
+			change("arrivals", func(f *scenarios.HopFault) { f.Arrivals = nil })
+		}
+		if f.From > 0 || f.Until > 0 {
+			change("window", func(f *scenarios.HopFault) { f.From, f.Until = 0, 0 })
+		}
+		if f.RetryAfter != "" {
+			change("Retry-After", func(f *scenarios.HopFault) { f.RetryAfter = "" })
+		}
+	}
 	for _, s := range []struct {
 		hopSabotage
 		given bool
 	}{
+		{hopSabotage{"its way with the key", func(h *scenarios.Hop) { h.Key = scenarios.KeyPass }}, h.Key != scenarios.KeyPass},
 		{hopSabotage{"the method", func(h *scenarios.Hop) { h.Method = "" }}, h.Method != ""},
 		{hopSabotage{"the work before", func(h *scenarios.Hop) { h.WorkBefore = 0 }}, h.WorkBefore > 0},
 		{hopSabotage{"the work after", func(h *scenarios.Hop) { h.WorkAfter = 0 }}, h.WorkAfter > 0},

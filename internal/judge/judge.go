@@ -213,10 +213,14 @@ type view struct {
 // file declares.
 func (v view) premises() []lab.Check {
 	var checks []lab.Check
+	configured := v.trial.Setup.AllFaults()
 	for i, f := range v.obs.Faults {
-		want := v.trial.Setup.Server.Faults[i].Wanted(v.trial.Setup.Operations)
+		want, name := configured[i].Wanted(v.trial.Setup.Operations), f.Name
+		if i >= len(v.trial.Setup.Server.Faults) {
+			name += " of " + f.Node
+		}
 		checks = append(checks, lab.Check{
-			Kind: "premise", Name: "fault " + f.Name + " fired",
+			Kind: "premise", Name: "fault " + name + " fired",
 			Expected: atLeast(want), Actual: times(f.Fired), Held: f.Fired >= want,
 		})
 	}

@@ -176,7 +176,7 @@ func TestAgrees(t *testing.T) {
 		{"name: mine\ncaller: {layers: []}\nhops: [{kind: proxy, layers: [{preset: haproxy, redispatch: -2}]}]", false},
 		{"name: mine\ncaller: {layers: [{preset: retry, backoff: {jitter: 20}}]}", false},
 		{"name: mine\nhops: [{kind: apache}]", false},
-		{"name: mine\nhops: [{name: gateway, strip-key: perhaps}]", false},
+		{"name: mine\nhops: [{name: gateway, key: perhaps}]", false},
 		{"name: mine\nexpect: {effect: 1}", false},
 		{"name: mine\nexpect: {effects: one}", false},
 		{"name: mine\nexpect: {effects: -1}", false},

@@ -32,6 +32,15 @@ const (
 // Places lists every place.
 var Places = []Place{AtConnect, BeforeGuard, AfterClaim, InWork, BeforeCommit, InCommit, AfterCommit, InReply}
 
+// The places at a machine between caller and service, which passes requests on.
+const (
+	BeforeSend  Place = "before-send"  // it has done its work before, and nothing has been sent on
+	AfterAnswer Place = "after-answer" // the answer from behind is there, and nothing has been given back
+)
+
+// HopPlaces lists them.
+var HopPlaces = []Place{BeforeSend, AfterAnswer}
+
 // Settings is a fault as a scenario file writes it.
 type Settings struct {
 	At         Place         `yaml:"at" doc:"where it strikes: connect, before-guard, after-claim, in-work, before-commit, in-commit, after-commit or in-reply"`
@@ -88,6 +97,20 @@ func names(list []int, n int) bool { return len(list) == 0 || slices.Contains(li
 
 // DatePrefix begins a Retry-After that is a date, so long after the answer.
 const DatePrefix = "date+"
+
+// httpDate is the form of a date in a header (RFC 9110, section 5.6.7).
+const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
+
+// RetryAfterAt is a Retry-After as it goes over the wire at a moment. A date has whole seconds, and is
+// rounded up.
+func RetryAfterAt(value string, now time.Time) string {
+	after, dated := strings.CutPrefix(value, DatePrefix)
+	if !dated {
+		return value
+	}
+	d, _ := time.ParseDuration(after) // checked with the settings
+	return now.Add(d + time.Second - 1).Truncate(time.Second).Format(httpDate)
+}
 
 // Wanted is how often the fault must fire in a trial of so many operations for it to count: once for
 // each arrival that it names, of each operation that it names, else once. A share may come to anything
@@ -165,6 +188,8 @@ type Kind struct {
 	// Strike plays it on a request. It is nil for a fault at connect, which comes before there is
 	// a request: the network plays that.
 	Strike func(r Request, s Settings) error
+	// AtHop says that a machine between caller and service can have it too, at each of [HopPlaces].
+	AtHop bool
 	// Elsewhere says that it sends the client to where it strikes nobody.
 	Elsewhere bool
 	// Connect is what becomes of a connection, for a fault at connect.
@@ -216,18 +241,35 @@ func Find(name string) (Kind, bool) {
 // Problem is what is wrong with a fault: the setting, why, and what would be right.
 type Problem struct{ Field, What, Hint string }
 
-// Check returns the first thing that is wrong with s, nil when it can be played.
+// HopKinds lists what a fault of a machine between caller and service can do.
+func HopKinds() []Kind {
+	return slices.DeleteFunc(slices.Clone(Kinds), func(k Kind) bool { return !k.AtHop })
+}
+
+// Check returns the first thing that is wrong with s, nil when the service can play it.
 func (s Settings) Check() *Problem {
-	kind, ok := Find(s.Do)
-	if !ok {
+	return s.check(Kinds, func(k Kind) []Place { return k.Places })
+}
+
+// CheckHop returns the first thing that is wrong with s, nil when a machine between caller and
+// service can play it.
+func (s Settings) CheckHop() *Problem {
+	return s.check(HopKinds(), func(Kind) []Place { return HopPlaces })
+}
+
+// check looks at a fault of one of the kinds, each of which strikes at some places.
+func (s Settings) check(kinds []Kind, placesOf func(Kind) []Place) *Problem {
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == s.Do })
+	if i < 0 {
 		var names []string
-		for _, k := range Kinds {
+		for _, k := range kinds {
 			names = append(names, k.Name)
 		}
 		return &Problem{"do", fmt.Sprintf("unknown fault %q", s.Do), "one of: " + strings.Join(names, ", ")}
 	}
-	if !slices.Contains(kind.Places, s.At) {
-		return &Problem{"at", fmt.Sprintf("%s cannot strike at %q", s.Do, s.At), "it strikes at: " + placeList(kind.Places)}
+	kind := kinds[i]
+	if places := placesOf(kind); !slices.Contains(places, s.At) {
+		return &Problem{"at", fmt.Sprintf("%s cannot strike at %q", s.Do, s.At), "it strikes at: " + placeList(places)}
 	}
 	switch {
 	case s.At == InWork && s.Into <= 0:

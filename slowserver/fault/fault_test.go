@@ -176,6 +176,43 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// TestCheckHop is what a machine between caller and service cannot play.
+func TestCheckHop(t *testing.T) {
+	t.Parallel()
+	const kinds = "one of: delay, close, reset, status, lose"
+	for _, tt := range []struct {
+		settings Settings
+		want     *Problem
+	}{
+		{Settings{At: AfterAnswer, Do: "status", Status: 502}, nil},
+		{Settings{At: BeforeSend, Do: "lose"}, nil},
+		{Settings{At: BeforeSend, Do: "explode"}, &Problem{"do", `unknown fault "explode"`, kinds}},
+		{Settings{At: BeforeSend, Do: "crash", Restart: 1}, &Problem{"do", `unknown fault "crash"`, kinds}},
+		{Settings{At: AfterCommit, Do: "close"}, &Problem{"at", `close cannot strike at "after-commit"`, "it strikes at: before-send, after-answer"}},
+		{Settings{At: AfterAnswer, Do: "close", Delay: 1}, &Problem{"delay", "delay means nothing to the fault close", ""}},
+	} {
+		if diff := cmp.Diff(tt.want, tt.settings.CheckHop()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.settings.Name(), diff)
+		}
+	}
+	for _, p := range HopPlaces {
+		if slices.Contains(Places, p) {
+			t.Errorf("%s is a place in the service too", p)
+		}
+	}
+}
+
+// TestRetryAfterAt writes a date as a header has it, in whole seconds and not before its time.
+func TestRetryAfterAt(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, time.March, 1, 9, 0, 0, 1, time.UTC)
+	for value, want := range map[string]string{"7": "7", "": "", "soon": "soon", "date+2s": "Sun, 01 Mar 2026 09:00:03 GMT"} {
+		if got := RetryAfterAt(value, now); got != want {
+			t.Errorf("%q: %q, want %q", value, got, want)
+		}
+	}
+}
+
 func TestWanted(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

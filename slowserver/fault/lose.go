@@ -5,6 +5,7 @@ var Lose = Kind{
 	Name:    "lose",
 	Doc:     "never answers and keeps the connection open until the client leaves",
 	Answers: true,
+	AtHop:   true,
 	Places:  []Place{AfterCommit, InReply},
 	Strike: func(r Request, _ Settings) error {
 		r.Hold()

@@ -5,6 +5,7 @@ var Status = Kind{
 	Name:    "status",
 	Doc:     "answers a status of its own and gives the request up",
 	Answers: true,
+	AtHop:   true,
 	Places:  handling,
 	Takes:   []string{"status", "retry-after"},
 	Strike: func(r Request, s Settings) error {
