@@ -71,7 +71,9 @@ func (l *labs) of(trial scenarios.Trial) *engine.Lab {
 }
 
 // onAny reports whether a trial shows the same wherever it has its rows and its keys.
-func onAny(trial scenarios.Trial) bool { return trial.Needs == "" && !trial.Setup.NeedsReplica() }
+func onAny(trial scenarios.Trial) bool {
+	return trial.Needs == "" && !trial.Setup.NeedsReplica() && !trial.Setup.Simulate
+}
 
 // TestEndless has a transaction hold a key for ever, and another wait for it: the trial is given up,
 // and says who waits for whom.

@@ -259,6 +259,10 @@ func sabotages(t scenarios.Trial) []sabotage {
 			*d /= 10
 		}
 	})
+	add("with one more layer that retries anything", false, func(c *scenarios.Trial) {
+		anything := policy.Rule{Failures: policy.Failures, Statuses: policy.Non2xx}
+		c.Layers = append([]policy.Layer{{Name: "anything", Preset: "retry", Attempts: 3, Rules: []policy.Rule{anything}}}, c.Layers...)
+	})
 	add("one operation more", false, func(c *scenarios.Trial) { c.Setup.Operations++ })
 	add("every order refused", false, func(c *scenarios.Trial) {
 		c.Setup.Server.Faults = []fault.Settings{{At: fault.BeforeGuard, Do: "status", Status: 400}}
