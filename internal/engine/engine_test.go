@@ -162,11 +162,13 @@ func digest(t testing.TB, trial scenarios.Trial, obs lab.Observation) string {
 // TestDeterminism runs every configuration again and again, beside others, and expects one hash.
 func TestDeterminism(t *testing.T) {
 	t.Parallel()
-	trials, runs := catalogue(t), 10
 	if testing.Short() {
-		trials, runs = light(trials), 3
+		sameHash(t, newLabs(t), light(catalogue(t)), 3)
+		return
 	}
-	sameHash(t, newLabs(t), trials, runs)
+	sameHash(t, newLabs(t), light(catalogue(t)), 10)
+	crowds := slices.DeleteFunc(catalogue(t), func(trial scenarios.Trial) bool { return !crowd(trial) })
+	sameHash(t, newLabs(t), crowds, 2)
 }
 
 // TestDeterminismPostgres is TestDeterminism with everything on PostgreSQL.
@@ -176,7 +178,7 @@ func TestDeterminismPostgres(t *testing.T) {
 	if testing.Short() {
 		runs = 2
 	}
-	sameHash(t, labsOver(t, engine.New(openStore(t, storage.Postgres), engine.Virtual, 1)), catalogue(t), runs)
+	sameHash(t, labsOver(t, engine.New(openStore(t, storage.Postgres), engine.Virtual, 1)), light(catalogue(t)), runs)
 }
 
 // TestNoisyNeighbour is TestDeterminism on a machine that is busy with something else, with one
@@ -189,10 +191,7 @@ func TestNoisyNeighbour(t *testing.T) {
 			defer load(runtime.NumCPU())()
 			// A server's processes have to wait for the processors as well: of what is on a server,
 			// trials in which one waits for another are enough.
-			embedded := slices.DeleteFunc(light(catalogue(t)), func(trial scenarios.Trial) bool { return !onAny(trial) })
-			if testing.Short() {
-				embedded = everyFifth(embedded)
-			}
+			embedded := everyFifth(slices.DeleteFunc(light(catalogue(t)), func(trial scenarios.Trial) bool { return !onAny(trial) }))
 			waiting := slices.DeleteFunc(catalogue(t), func(trial scenarios.Trial) bool {
 				return trial.Scenario != "single-transaction" && trial.Scenario != "transaction-retry"
 			})
@@ -204,8 +203,10 @@ func TestNoisyNeighbour(t *testing.T) {
 
 // light leaves out the trials of many operations: one of them costs as much as a hundred others.
 func light(trials []scenarios.Trial) []scenarios.Trial {
-	return slices.DeleteFunc(trials, func(trial scenarios.Trial) bool { return trial.Setup.Operations > 100 })
+	return slices.DeleteFunc(trials, crowd)
 }
+
+func crowd(trial scenarios.Trial) bool { return trial.Setup.Operations > 100 }
 
 // everyFifth leaves four of five trials out.
 func everyFifth(trials []scenarios.Trial) (out []scenarios.Trial) {
