@@ -63,7 +63,7 @@ var expectations = []expectation{
 	number("lost", func(e *scenarios.Expect) *int { return e.Lost }, func(v view) int { return v.result.Counts.Lost }, lab.Commit, lab.Done),
 	number("false-failures", func(e *scenarios.Expect) *int { return e.FalseFailures }, func(v view) int { return v.result.Counts.FalseFailures }, lab.Commit, lab.Done),
 	number("late", func(e *scenarios.Expect) *int { return e.Late }, func(v view) int { return v.result.Counts.Late }, lab.Commit, lab.Done),
-	number("turned-away", func(e *scenarios.Expect) *int { return e.TurnedAway }, view.turnedAway, lab.Done),
+	number("turned-away", func(e *scenarios.Expect) *int { return e.TurnedAway }, func(v view) int { return v.result.Counts.TurnedAway }, lab.Done),
 	timed(number("threads-used", func(e *scenarios.Expect) *int { return e.ThreadsUsed }, func(v view) int { return v.obs.Threads }, lab.Send)),
 	number("budget-spent", func(e *scenarios.Expect) *int { return e.BudgetSpent }, view.budgetSpent, lab.Stop, lab.Done),
 	number("orders-told", func(e *scenarios.Expect) *int { return e.OrdersTold }, view.ordersTold, lab.Told),
@@ -378,15 +378,6 @@ func (v view) tries() int {
 	return len(v.times(func(e lab.Event) bool {
 		return e.Node == v.trial.Setup.Caller.Name && (e.Kind == lab.Send || e.Kind == lab.Failure && e.Detail == lab.PastDeadline)
 	}))
-}
-
-func (v view) turnedAway() (n int) {
-	for _, o := range v.obs.Outcomes {
-		if o.Reason == lab.NoThread {
-			n++
-		}
-	}
-	return n
 }
 
 func (v view) budgetSpent() int {

@@ -32,7 +32,7 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 	for _, l := range r.Ledgers {
 		r.Counts.LedgerDuplicates += l.Duplicates
 	}
-	r.Counts.LostUpdates = lostUpdates(t, obs)
+	r.Counts.LostUpdates, r.Counts.TurnedAway = lostUpdates(t, obs), turnedAway(obs)
 	if obs.Keys.Engine != "" {
 		r.Keys = &obs.Keys
 	}
@@ -184,6 +184,16 @@ func lostUpdates(t scenarios.Trial, obs lab.Observation) int {
 	return len(obs.Effects) - (value-start)/c.By
 }
 
+// turnedAway is how many operations found no thread of the caller free.
+func turnedAway(obs lab.Observation) (n int) {
+	for _, o := range obs.Outcomes {
+		if o.Reason == lab.NoThread {
+			n++
+		}
+	}
+	return n
+}
+
 // longestHold is the longest time from the start of an operation to its end, the wait for a thread
 // included.
 func longestHold(obs lab.Observation) (longest time.Duration) {
@@ -298,7 +308,7 @@ func (v view) values() expression.Values {
 		Operations: c.Operations, Wanted: c.Wanted, Sends: c.Sends, Arrivals: c.Arrivals, Lookups: c.Lookups,
 		Effects: c.Effects, EffectsWhenCallerDone: c.EffectsWhenCallerDone,
 		Duplicates: c.Duplicates, Lost: c.Lost, FalseFailures: c.FalseFailures, Late: c.Late,
-		LedgerDuplicates: c.LedgerDuplicates, LostUpdates: c.LostUpdates, TurnedAway: v.turnedAway(),
+		LedgerDuplicates: c.LedgerDuplicates, LostUpdates: c.LostUpdates, TurnedAway: c.TurnedAway,
 		Amplification: v.result.Amplification, OK: b.OK, Failed: b.Failed, Unknown: b.Unknown,
 		CallerDoneMs: v.result.CallerDoneMs, LongestHoldMs: v.result.LongestHoldMs, GoodputPerS: v.result.GoodputPerS,
 		PeakStarts: v.series().PeakStarts, RecoveredAfterMs: v.recoveredAfterMs(), GoodputAfterPerS: v.recovery().GoodputPerS,

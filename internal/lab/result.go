@@ -47,6 +47,7 @@ type Counts struct {
 	Late                  int   `json:"late"`                        // effects after the caller was done
 	LedgerDuplicates      int   `json:"ledger_duplicates,omitempty"` // entries above wanted in the ledgers beside the orders
 	LostUpdates           int   `json:"lost_updates,omitempty"`      // effects that the number in the row which requests share does not show
+	TurnedAway            int   `json:"turned_away,omitempty"`       // operations that found no thread of the caller free
 	Amount                int64 `json:"amount_minor"`                // sum of the effects' amounts
 }
 
