@@ -55,6 +55,9 @@ func (h housed) Run() int {
 
 // TestScripts runs the tool as a shell would. See testdata/script.
 func TestScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs the command some two hundred times, for minutes with the race detector, and its parts are raced by their own tests")
+	}
 	t.Parallel()
 	scenarios, err := filepath.Abs("../scenarios")
 	if err != nil {

@@ -163,7 +163,7 @@ func digest(t testing.TB, trial scenarios.Trial, obs lab.Observation) string {
 func TestDeterminism(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		sameHash(t, newLabs(t), light(catalogue(t)), 3)
+		sameHash(t, newLabs(t), light(catalogue(t)), 2)
 		return
 	}
 	sameHash(t, newLabs(t), light(catalogue(t)), 10)
@@ -174,11 +174,11 @@ func TestDeterminism(t *testing.T) {
 // TestDeterminismPostgres is TestDeterminism with everything on PostgreSQL.
 func TestDeterminismPostgres(t *testing.T) {
 	t.Parallel()
-	runs := 5
+	trials, runs := light(catalogue(t)), 5
 	if testing.Short() {
-		runs = 2
+		trials, runs = everyFifth(trials), 2
 	}
-	sameHash(t, labsOver(t, engine.New(openStore(t, storage.Postgres), engine.Virtual, 1)), light(catalogue(t)), runs)
+	sameHash(t, labsOver(t, engine.New(openStore(t, storage.Postgres), engine.Virtual, 1)), trials, runs)
 }
 
 // TestNoisyNeighbour is TestDeterminism on a machine that is busy with something else, with one
@@ -279,7 +279,7 @@ func TestSeeds(t *testing.T) {
 	}
 	for i, seed := range seeds {
 		trials := catalogue(t)
-		if i > 0 {
+		if i > 0 || testing.Short() {
 			trials = light(trials)
 		}
 		for _, trial := range trials {
@@ -311,7 +311,11 @@ func TestStoresAgree(t *testing.T) {
 	embedded := engine.New(openStore(t, storage.SQLite), engine.Virtual, 1)
 	postgres := engine.New(openStore(t, storage.Postgres), engine.Virtual, 1)
 	compared := 0
-	for _, trial := range catalogue(t) {
+	trials := catalogue(t)
+	if testing.Short() {
+		trials = light(trials)
+	}
+	for _, trial := range trials {
 		if !onAny(trial) {
 			continue
 		}
