@@ -2,6 +2,7 @@ package slowserver
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -93,6 +94,19 @@ func (q *queue) drops(t *ticket) error {
 		return busyError(why)
 	}
 	return nil
+}
+
+// letIn reports whether the limit of the rate lets the request in. One that it does not has its answer.
+func (h *handling) letIn() bool {
+	s := h.service
+	if s.bucket.Take(s.config.Clock.Now()) {
+		return true
+	}
+	h.record(lab.Event{Kind: lab.Queue, Detail: lab.QueueLimited})
+	a := problem(http.StatusTooManyRequests, lab.ProblemLimited, "too many requests in this time")
+	a.RetryAfter = s.config.Limit.RetryAfter
+	h.answer(a)
+	return false
 }
 
 // enter waits for a worker. The function gives it back. The error is a busyError, or what has ended

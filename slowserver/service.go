@@ -262,11 +262,7 @@ func (h *handling) handle() {
 		h.refuse(refusal(err), lab.ProblemInvalid, err)
 		return
 	}
-	if s := h.service; !s.bucket.Take(s.config.Clock.Now()) {
-		h.record(lab.Event{Kind: lab.Queue, Detail: lab.QueueLimited})
-		a := problem(http.StatusTooManyRequests, lab.ProblemLimited, "too many requests in this time")
-		a.RetryAfter = s.config.Limit.RetryAfter
-		h.answer(a)
+	if !h.letIn() {
 		return
 	}
 	defer h.limit()()

@@ -9,7 +9,6 @@ import (
 
 	"retrylab/internal/lab"
 	"retrylab/slowserver/change"
-	"retrylab/slowserver/guard"
 	"retrylab/slowserver/store"
 )
 
@@ -56,41 +55,44 @@ func (h *handling) readRow() (err error) {
 	return err
 }
 
+// refusedError is why a request cannot be done, with the status that it is answered.
+type refusedError struct {
+	status int
+	why    string
+}
+
+func (e *refusedError) Error() string { return e.why }
+
 // change changes the shared row in the order's transaction. changed tells whether it did, or that there is none.
-// The refusal is what the request is told that cannot be done, with the reason beside it.
-func (h *handling) change(ctx context.Context, tx store.Tx) (changed bool, refusal *guard.Answer, why string, err error) {
+// The error is a [*refusedError] when the row is not as the change needs it.
+func (h *handling) change(ctx context.Context, tx store.Tx) (changed bool, err error) {
 	c := h.service.config.Change
 	if c.Do == "" {
-		return true, nil, "", nil
+		return true, nil
 	}
 	if changed, err = h.writeRow(ctx, tx, c); err != nil {
-		return false, nil, "", err
+		return false, err
 	}
 	row, found, err := tx.Row(ctx, c.Row)
 	switch {
 	case err != nil:
-		return false, nil, "", err
+		return false, err
 	case changed && !found:
 		h.state = c.Row + " deleted"
-		return true, nil, "", nil
+		return true, nil
 	case changed:
 		h.state = c.Row + " " + row.Value
-		return true, nil, "", nil
+		return true, nil
 	case !found:
-		return h.refused(http.StatusNotFound, "there is no "+c.Row)
+		return false, &refusedError{http.StatusNotFound, "there is no " + c.Row}
 	case c.Do == change.ReadThenWrite && c.Version != change.Ignore:
-		return h.refused(http.StatusConflict, c.Row+" has changed since it was read")
+		return false, &refusedError{http.StatusConflict, c.Row + " has changed since it was read"}
 	case c.Otherwise == change.Conflict:
-		return h.refused(http.StatusConflict, fmt.Sprintf("%s is %s, not %s", c.Row, row.Value, c.From))
+		return false, &refusedError{http.StatusConflict, fmt.Sprintf("%s is %s, not %s", c.Row, row.Value, c.From)}
 	}
 	h.state = c.Row + " stays " + row.Value
 	// Somebody has come in between and written the same: this one has written all the same.
-	return c.Do == change.ReadThenWrite, nil, "", nil
-}
-
-func (h *handling) refused(status int, why string) (bool, *guard.Answer, string, error) {
-	a := problem(status, lab.ProblemState, why)
-	return false, &a, why, nil
+	return c.Do == change.ReadThenWrite, nil
 }
 
 // writeRow is the statement that changes the row, or the loop of them.

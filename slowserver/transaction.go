@@ -291,12 +291,13 @@ func (h *handling) commit() (answer guard.Answer, committed bool, err error) {
 	if err := h.touch(ctx, tx); err != nil {
 		return guard.Answer{}, false, err
 	}
-	changed, no, why, err := h.change(ctx, tx)
-	switch {
-	case err != nil:
+	changed, err := h.change(ctx, tx)
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		a := problem(refused.status, lab.ProblemState, refused.why)
+		return a, false, errors.Join(h.rollBack(refused.why), h.failed(a))
+	}
+	if err != nil {
 		return guard.Answer{}, false, err
-	case no != nil:
-		return *no, false, errors.Join(h.rollBack(why), h.failed(*no))
 	}
 	h.same = !changed
 	number := h.number

@@ -327,9 +327,18 @@ func (p *pairs) reads() {
 		}
 		return o.Events[i].At, true
 	}
-	for _, read := range p.plan.Events {
-		for _, changed := range p.plan.Events {
-			if read.Kind != lab.Read || changed.Kind != lab.Changed || read.Send == changed.Send {
+	var reads, changes []lab.Event
+	for _, e := range p.plan.Events {
+		switch e.Kind {
+		case lab.Read:
+			reads = append(reads, e)
+		case lab.Changed:
+			changes = append(changes, e)
+		}
+	}
+	for _, read := range reads {
+		for _, changed := range changes {
+			if read.Send == changed.Send {
 				continue
 			}
 			p.add(fmt.Sprintf("what %s read and what %s changed", read.Send, changed.Send), func(o lab.Observation) (time.Duration, time.Duration, bool) {

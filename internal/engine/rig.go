@@ -321,12 +321,12 @@ func (r *rig) operate(obs *lab.Observation) error {
 // planned is what the operation at position i, from 0, asks for.
 func planned(setup scenarios.Setup, i int, name string) caller.Intent {
 	o, further, after := setup.Planned(i)
-	make := func(o scenarios.Intent) caller.Intent {
+	asked := func(o scenarios.Intent) caller.Intent {
 		return caller.Intent{Operation: name, Amount: int64(o.Amount), Item: o.Item, Key: o.Key, Tenant: o.Tenant}
 	}
-	intent := make(o)
+	intent := asked(o)
 	for n, f := range further {
-		intent.Further = append(intent.Further, caller.Further{After: after[n], Intent: make(f)})
+		intent.Further = append(intent.Further, caller.Further{After: after[n], Intent: asked(f)})
 	}
 	return intent
 }

@@ -142,7 +142,9 @@ func (d Desk) fencedOut() *Answer {
 
 // accepted is a success that nobody has seen.
 func accepted() *Answer {
-	return &Answer{Status: 200, Body: []byte(`{"order":0,"status":"accepted"}` + "\n"), Replayed: true}
+	a := Accepted()
+	a.Status, a.Replayed = 200, true
+	return &a
 }
 
 // Accepted is the answer to a request that will be worked on.
