@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -36,6 +37,7 @@ type pairs struct {
 // deciding finds in a plan what decides it:
 //
 //   - the limit of a send against the end of the server's handling of it;
+//   - the limit of a read against the silence before each byte of an answer that dribbles;
 //   - each try of a hedge against the first success, which it would come too late for;
 //   - the look at a key, or its claim, against the first commit under that key;
 //   - whoever asks for a lock against whatever else is done to it by another, and against the ends of
@@ -59,6 +61,7 @@ type pairs struct {
 func deciding(t scenarios.Trial, plan lab.Observation) pairs {
 	p := pairs{plan: plan}
 	p.limits(t)
+	p.silences(t)
 	p.hedges(t.Setup.Caller.Name, t.Layers)
 	for i, h := range t.Setup.Hops {
 		p.hedges(h.Name, t.HopLayers[i])
@@ -165,6 +168,24 @@ func (p *pairs) limits(t scenarios.Trial) {
 		}
 		if gap >= tie {
 			p.list = append(p.list, pair{name: fmt.Sprintf("the time-out of %s and its answer", id.path), gap: gap, ended: true})
+		}
+	}
+}
+
+// silences pairs the limit of each read with the pauses of an answer that dribbles, for the choice of a speed.
+func (p *pairs) silences(t scenarios.Trial) {
+	limits := map[string]time.Duration{t.Setup.Caller.Name: t.Setup.Caller.Timeouts.Read}
+	for _, h := range t.Setup.Hops {
+		limits[h.Name] = h.Timeouts.Read
+	}
+	for i, f := range t.Setup.Server.Faults {
+		if f.Pause == 0 || p.plan.Faults[i].Fired == 0 {
+			continue
+		}
+		for _, node := range slices.Sorted(maps.Keys(limits)) {
+			if gap := max(limits[node]-f.Pause, f.Pause-limits[node]); limits[node] > 0 && gap >= tie {
+				p.list = append(p.list, pair{name: fmt.Sprintf("the read time-out of %s and the next byte of the answer", node), gap: gap, ended: true})
+			}
 		}
 	}
 }

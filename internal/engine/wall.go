@@ -101,8 +101,9 @@ func (l *Lab) onWall(ctx context.Context, t scenarios.Trial) lab.Observation {
 		if obs.Defect || obs.Environment || ctx.Err() != nil {
 			return obs
 		}
-		if slipped = pairs.slip(t, obs); slipped == "" {
-			if what := disagreement(plan, obs); what != "" && !sameDecisions(plan, obs) {
+		played := recast(t, plan, obs)
+		if slipped = pairs.slip(t, played); slipped == "" {
+			if what := disagreement(plan, played); what != "" && !sameDecisions(plan, played) {
 				// Something went another way that no pair watches: not as planned, all the same.
 				slipped = what
 			}
@@ -117,7 +118,7 @@ func (l *Lab) onWall(ctx context.Context, t scenarios.Trial) lab.Observation {
 		obs.Broken = fmt.Sprintf("the machine stumbled in %d tries, the last at speed %g: %s", wallTries, speed*2, slipped)
 	case obs.Broken != "":
 	default:
-		if what := disagreement(plan, obs); what != "" {
+		if what := disagreement(plan, recast(t, plan, obs)); what != "" {
 			obs.Broken, obs.Defect = "the virtual and the wall clock disagree: "+what, true
 		}
 	}
@@ -147,7 +148,7 @@ func (l *Lab) unplanned(ctx context.Context, t scenarios.Trial) lab.Observation 
 		second.Broken = fmt.Sprintf("without the virtual clock there is no plan, and nothing faster than --speed %d counts", unplannedSpeed)
 		return second
 	}
-	if what := disagreement(first, second); what != "" {
+	if what := disagreement(first, recast(t, first, second)); what != "" {
 		second.Broken = "without the virtual clock there is no plan, and two runs at different speeds differ: " + what
 	}
 	return second
