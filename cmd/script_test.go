@@ -149,7 +149,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if left, err := os.ReadDir(ts.Getenv("TMPDIR")); len(left) > 0 {
 		ts.Fatalf("it leaves %v (%v)", left, err)
 	}
-	asked := strings.Contains(strings.Join(args, " "), "json")
+	asked := slices.Contains(args, "--json") || strings.Contains(strings.Join(args, " "), "--format json")
 	if asked && got != 2 && !slices.Contains(args, "-o") && !slices.Contains(args, "--help") {
 		d := json.NewDecoder(strings.NewReader(stdout))
 		var document any

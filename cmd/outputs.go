@@ -1,0 +1,246 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"retrylab/internal/lab"
+	"retrylab/internal/suite"
+	"retrylab/report"
+)
+
+// outputFlags say which reports are made of a result, where they go, and how they look. They are the same
+// for every command that prints one.
+type outputFlags struct {
+	format   string
+	json     bool
+	plain    bool
+	output   string
+	reports  []string // KIND=PATH
+	timeline string
+	rows     bool
+	wide     bool
+	verbose  bool
+}
+
+var timelines = []string{"always", "never", "auto"}
+
+func (f *outputFlags) flags(c *cobra.Command) {
+	fl := c.Flags()
+	fl.StringVar(&f.format, "format", "table", "`format` of the report: "+strings.Join(formatNames(), ", "))
+	fl.BoolVar(&f.json, "json", false, "the same as --format json")
+	fl.StringVarP(&f.output, "output", "o", "", "write the report to this `file` (- is standard output)")
+	fl.StringArrayVar(&f.reports, "report", nil, "write one more report: `format=file` (repeatable)")
+	fl.StringVar(&f.timeline, "timeline", "auto", "draw the timeline `when`: always, never, or auto (with one scenario)")
+	fl.BoolVar(&f.rows, "rows", false, "print the order rows as the database has them")
+	fl.BoolVar(&f.wide, "wide", false, "print every column, however wide")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say of the database what it is, how it is set, and how it counted")
+	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
+	c.RegisterFlagCompletionFunc("timeline", cobra.FixedCompletions(timelines, cobra.ShellCompDirectiveNoFileComp))
+	c.RegisterFlagCompletionFunc("report", func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if strings.Contains(begun, "=") {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		var kinds []string
+		for _, name := range formatNames() {
+			kinds = append(kinds, name+"=")
+		}
+		return kinds, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	})
+}
+
+func formatNames() []string {
+	var names []string
+	for _, f := range report.Formats {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// findFormat returns the format of a name that somebody gave.
+func findFormat(name string) (report.Format, error) {
+	format, ok := report.Find(name)
+	if !ok {
+		return format, usagef("one of: "+strings.Join(formatNames(), ", "), "there is no format %q", name)
+	}
+	return format, nil
+}
+
+// outputs are the reports that a command makes, each with its place, which is kept open from before the run:
+// nobody waits for a run to learn that there is no such directory.
+type outputs struct {
+	list  []destination
+	flags outputFlags
+	look  *look
+}
+
+type destination struct {
+	format report.Format
+	*output
+}
+
+// openOutputs checks what the flags ask for and opens each place.
+func (a *app) openOutputs(cmd *cobra.Command, f outputFlags) (*outputs, error) {
+	changed := cmd.Flags().Changed
+	switch {
+	case f.json && changed("format") && f.format != "json":
+		return nil, usagef("one of the two will do", "--json and --format %s", f.format)
+	case changed("output") && f.output == "":
+		return nil, usagef("- is standard output", "--output names no file")
+	case !slices.Contains(timelines, f.timeline):
+		return nil, usagef("one of: always, never, auto", "--timeline cannot be %q", f.timeline)
+	case f.json:
+		f.format = "json"
+	}
+	type wanted struct{ format, path string }
+	want := []wanted{{f.format, f.output}}
+	taken := map[string]bool{place(f.output): true}
+	for _, r := range f.reports {
+		kind, path, ok := strings.Cut(r, "=")
+		switch {
+		case !ok || kind == "" || path == "":
+			return nil, usagef("for example: --report junit=result.xml", "--report is format=file, not %q", r)
+		case taken[place(path)]:
+			return nil, usagef("each needs a place of its own", "two reports would go to %s", placeName(path))
+		}
+		taken[place(path)] = true
+		want = append(want, wanted{kind, path})
+	}
+	outs := &outputs{flags: f, look: &a.look}
+	for _, w := range want {
+		format, err := findFormat(w.format)
+		if err != nil {
+			return nil, errors.Join(err, outs.discard())
+		}
+		out, err := a.openOutput(w.path)
+		if err != nil {
+			return nil, errors.Join(err, outs.discard())
+		}
+		outs.list = append(outs.list, destination{format, out})
+	}
+	return outs, nil
+}
+
+// place is what two names of one file have in common.
+func place(path string) string {
+	if path == "" || path == "-" {
+		return "-"
+	}
+	if absolute, err := filepath.Abs(path); err == nil {
+		return absolute
+	}
+	return filepath.Clean(path)
+}
+
+func placeName(path string) string {
+	if path == "-" {
+		return "standard output"
+	}
+	return path
+}
+
+// write makes every report and puts it in its place. What cannot be written is about the environment.
+func (o *outputs) write(doc *lab.Document) error {
+	for _, out := range o.list {
+		options := o.look.options(out.Writer)
+		options.Timeline, options.Rows, options.Wide, options.Verbose = o.flags.timeline, o.flags.rows, o.flags.wide, o.flags.verbose
+		if err := out.format.Write(out, doc, options); err != nil {
+			return &suite.EnvironmentError{Err: fmt.Errorf("write the report: %w", err)}
+		}
+		if err := out.keep(); err != nil {
+			return &suite.EnvironmentError{Err: err}
+		}
+	}
+	return nil
+}
+
+// discard removes what was not kept.
+func (o *outputs) discard() error {
+	var errs []error
+	for _, out := range o.list {
+		errs = append(errs, out.discard())
+	}
+	return errors.Join(errs...)
+}
+
+// output is where a report goes. A file is written beside its place and renamed when it is whole.
+type output struct {
+	io.Writer
+	path string // of a file that is to be put in its place
+
+	mu   sync.Mutex // discard comes from a signal too
+	file *os.File   // nil for standard output, and once it is kept or discarded
+}
+
+func (a *app) openOutput(path string) (*output, error) {
+	if path == "" || path == "-" {
+		return &output{Writer: a.stdout}, nil
+	}
+	mode := fs.FileMode(0o666) // less what the user's umask takes
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return nil, usagef("name a file in it", "cannot write %s: it is a directory", path)
+	case err == nil && !info.Mode().IsRegular():
+		// A device or a pipe is written to, never replaced.
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, usagef("", "cannot write %s: %v", path, cause(err))
+		}
+		return &output{Writer: f, file: f}, nil
+	case err == nil:
+		mode = info.Mode().Perm()
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+	}
+	temporary := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.tmp", filepath.Base(path), os.Getpid()))
+	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return nil, usagef("", "cannot write %s: %v", path, cause(err))
+	}
+	return &output{Writer: f, path: path, file: f}, nil
+}
+
+// keep ends the output: a whole file is put in its place.
+func (o *output) keep() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.file == nil {
+		return nil
+	}
+	if err := o.file.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", o.file.Name(), cause(err))
+	}
+	if o.path != "" {
+		if err := os.Rename(o.file.Name(), o.path); err != nil {
+			return fmt.Errorf("write %s: %w", o.path, err)
+		}
+	}
+	o.file = nil
+	return nil
+}
+
+// discard removes what was not kept.
+func (o *output) discard() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.file == nil {
+		return nil
+	}
+	err := o.file.Close()
+	if o.path != "" {
+		err = os.Remove(o.file.Name())
+	}
+	o.file = nil
+	return err
+}

@@ -1,0 +1,55 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ReadDocument reads a saved result, which is what the JSON of a run is; name is what its file is called in an
+// error. A result of a later version with the same major is read without what this version does not know. The
+// error says where the text is wrong, as name:line:column, or what it is in place of a result.
+func ReadDocument(name string, data []byte) (*Document, error) {
+	var head struct {
+		Schema        string `json:"schema"`
+		SchemaVersion string `json:"schema_version"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, placed(name, data, err)
+	}
+	major, _, _ := strings.Cut(ResultSchemaVersion, ".")
+	switch was, _, _ := strings.Cut(head.SchemaVersion, "."); {
+	case head.Schema != ResultSchema:
+		return nil, fmt.Errorf("%s: it is JSON, but no result: its schema is %q and not %q", name, head.Schema, ResultSchema)
+	case was != major:
+		return nil, fmt.Errorf("%s: its schema_version is %q, and this version reads %s", name, head.SchemaVersion, ResultSchemaVersion)
+	}
+	var d Document
+	if err := json.Unmarshal(data, &d); err != nil {
+		return nil, placed(name, data, err)
+	}
+	return &d, nil
+}
+
+// placed says where in data an error of encoding/json is.
+func placed(name string, data []byte, err error) error {
+	offset := int64(-1)
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	what := err.Error()
+	switch {
+	case errors.As(err, &syntax):
+		offset = syntax.Offset
+	case errors.As(err, &kind):
+		offset, what = kind.Offset, fmt.Sprintf("%s cannot be a %s", kind.Field, kind.Value)
+	}
+	if offset < 0 || offset > int64(len(data)) {
+		return fmt.Errorf("%s: %s", name, what)
+	}
+	before := data[:offset]
+	line := bytes.Count(before, []byte("\n")) + 1
+	column := len(before) - bytes.LastIndexByte(before, '\n') - 1
+	return fmt.Errorf("%s:%d:%d: %s", name, line, max(column, 1), what)
+}

@@ -1,0 +1,31 @@
+package lab_test
+
+import (
+	"strings"
+	"testing"
+
+	"retrylab/internal/lab"
+)
+
+func TestReadDocument(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, text, wrong string }{
+		{"a result", `{"schema": "retrylab.result", "schema_version": "1.0.0", "exit_code": 4}`, ""},
+		{"of a later minor version", `{"schema": "retrylab.result", "schema_version": "1.7.0", "exit_code": 4, "weather": "fine"}`, ""},
+		{"of a later major version", `{"schema": "retrylab.result", "schema_version": "2.0.0"}`, ` its schema_version is "2.0.0", and this version reads 1.0.0`},
+		{"something else", `{"schema": "other"}`, ` it is JSON, but no result: its schema is "other" and not "retrylab.result"`},
+		{"a list", "[]", "1:1: "},
+		{"nothing", "", "1:1: unexpected end of JSON input"},
+		{"cut off", "{\n  \"schema\": \"retr", "2:17: unexpected end of JSON input"},
+		{"a comma too many", "{\n  \"a\": 1,,\n}", "2:10: invalid character"},
+		{"a word for a number", "{\"schema\": \"retrylab.result\", \"schema_version\": \"1.0.0\",\n  \"exit_code\": \"no\"}", "2:19: exit_code cannot be a string"},
+	} {
+		d, err := lab.ReadDocument("r.json", []byte(c.text))
+		switch {
+		case c.wrong == "" && (err != nil || d.ExitCode != 4):
+			t.Errorf("%s: %v, %v", c.name, d, err)
+		case c.wrong != "" && (err == nil || !strings.HasPrefix(err.Error(), "r.json:"+c.wrong)):
+			t.Errorf("%s: the error is %v, want %s…", c.name, err, c.wrong)
+		}
+	}
+}
