@@ -28,7 +28,7 @@ type Format struct {
 }
 
 // Formats lists every format, the default first.
-var Formats = []Format{Table, JSON}
+var Formats = []Format{Table, JSON, Mermaid, PlantUML}
 
 // Find returns the format with the given name.
 func Find(name string) (Format, bool) {
