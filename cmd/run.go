@@ -37,6 +37,7 @@ func (a *app) runCommand() *cobra.Command {
 		Example: "  retrylab run read-timeout\n" +
 			"  retrylab run read-timeout --set caller.timeouts.read=15s\n" +
 			"  retrylab run unique-index --rows\n" +
+			"  retrylab run mine.yaml --assert 'effects == wanted'\n" +
 			"  retrylab run --all --format json -o result.json\n" +
 			"  retrylab run check-then-insert --clock wall --speed 20",
 		ValidArgsFunction: completeScenarios,
@@ -54,6 +55,7 @@ func (a *app) runCommand() *cobra.Command {
 	tagFlag(c, &f.tags, "run the built-in scenarios with this `tag` (repeatable: any of them)")
 	fl.StringVar(&f.only, "only", "", "run only the configuration with this `id`")
 	fl.StringArrayVar(&f.options.Plan.Set, "set", nil, "override a value of the scenario: `path=value` (repeatable)")
+	fl.StringArrayVar(&f.options.Plan.Assert, "assert", nil, "demand more of every configuration: `expression`, such as 'effects == wanted' (repeatable)")
 	fl.Int64Var(&f.seed, "seed", 1, "`seed` of everything that is drawn")
 	fl.IntVar(&f.options.Repeat, "repeat", 1, "run each configuration with `N` seeds: seed … seed+N-1")
 	fl.StringVar(&f.options.Clock, "clock", engine.Virtual, "`clock`: virtual (exact, in milliseconds) or wall (real time over loopback TCP)")
@@ -79,6 +81,7 @@ func (a *app) runCommand() *cobra.Command {
 		}
 		return paths, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	})
+	c.RegisterFlagCompletionFunc("assert", cobra.NoFileCompletions)
 	c.RegisterFlagCompletionFunc("only", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return configurationIDs(args), cobra.ShellCompDirectiveNoFileComp
 	})

@@ -323,7 +323,7 @@ func (p *page) failure(r *lab.Result) string {
 		switch {
 		case c.Held:
 			continue
-		case c.Kind == "invariant":
+		case c.Kind == "invariant", c.Kind == "assert":
 			text = ": " + p.prose(c.Name)
 		default:
 			text = ": " + p.prose(c.Name) + " " + p.value(c.Actual) + ", expected " + p.value(c.Expected)

@@ -109,6 +109,7 @@ func (c *checker) check() error {
 	c.simulation(p)
 	c.demands("premise", p.Premises)
 	c.demands("invariant", c.trial.Invariants)
+	c.demands("assert", c.trial.Asserts)
 	c.expect(machines)
 	c.said()
 	return c.err
@@ -664,9 +665,20 @@ func (c *checker) demands(what string, list []Demand) {
 		if wrong.Unknown != "" {
 			hint = suggest(wrong.Unknown, expression.Names())
 		}
-		at := position{file: d.At.File, line: d.At.Line, column: d.At.Column}
-		c.failAt(c.inside(at, d.Expression, wrong.At), fmt.Sprintf("%s %s: %s", what, quote(strings.TrimSpace(d.Expression)), wrong.What), hint)
+		text := wrong.What
+		if d.At.File != "" { // else the place is the expression
+			text = fmt.Sprintf("%s %s: %s", what, quote(strings.TrimSpace(d.Expression)), text)
+		}
+		c.failAt(c.inside(c.demanded(d), d.Expression, wrong.At), text, hint)
 	}
+}
+
+// demanded is where a demand stands: in the file, or on the command line of a run of it.
+func (c *checker) demanded(d Demand) position {
+	if d.At.File == "" {
+		return position{file: fmt.Sprintf("%s: --assert %s", c.scenario.Name, short(d.Expression))}
+	}
+	return position{file: d.At.File, line: d.At.Line, column: d.At.Column}
 }
 
 // inside is the place of a text's n-th character, where the text stands on one line of the file.

@@ -180,14 +180,14 @@ func (c *checker) series(p *Setup) {
 			c.failKey(path+"recovered-after", what, hint)
 		}
 	}
-	for _, d := range slices.Concat(p.Premises, c.trial.Invariants) {
+	for _, d := range c.trial.Demands() {
 		condition, err := expression.Compile(d.Expression)
 		if err != nil {
 			continue // it is refused as an expression
 		}
 		for _, name := range condition.Names() {
 			if what, hint := s.lacks(name); what != "" {
-				c.failAt(position{file: d.At.File, line: d.At.Line, column: d.At.Column}, what, hint)
+				c.failAt(c.demanded(d), what, hint)
 			}
 		}
 	}

@@ -40,6 +40,8 @@ type Options struct {
 	Set  []string // path=value, in the order given: the later wins
 	Seed int64
 	Only string // the id of the one configuration to plan; all of them when empty
+	// Assert are expressions that must be true of every configuration, on top of what the file demands.
+	Assert []string
 }
 
 // Parse reads a scenario and checks all of its configurations. name is what errors call the file.
@@ -205,12 +207,16 @@ func (s *Scenario) Plan(o Options) ([]Trial, error) {
 	if err != nil {
 		return nil, err
 	}
+	var asserts []Demand
+	for _, text := range o.Assert {
+		asserts = append(asserts, Demand{Expression: text})
+	}
 	var trials []Trial
 	for i, v := range s.Variants {
 		if o.Only != "" && o.Only != v.ID {
 			continue
 		}
-		t, err := s.resolve(i, v, changes, o.Seed)
+		t, err := s.resolve(i, v, changes, asserts, o.Seed)
 		if err != nil {
 			return nil, err
 		}
@@ -229,7 +235,7 @@ func (s *Scenario) Plan(o Options) ([]Trial, error) {
 // Base resolves the scenario as its file begins, before any variant: what the variants differ
 // from. It is pure.
 func (s *Scenario) Base() (Trial, error) {
-	return s.resolve(-1, Variant{Name: "base", ID: "base"}, nil, 1)
+	return s.resolve(-1, Variant{Name: "base", ID: "base"}, nil, nil, 1)
 }
 
 // setting is one --set: a path, its value and where it was asked for.
@@ -303,7 +309,7 @@ func (n *node) flow() string {
 
 // resolve makes the trial of one variant: the file's values, the variant's on top of them, those
 // of the command line on top of both, decoded strictly and checked.
-func (s *Scenario) resolve(i int, v Variant, changes []setting, seed int64) (Trial, error) {
+func (s *Scenario) resolve(i int, v Variant, changes []setting, asserts []Demand, seed int64) (Trial, error) {
 	root := s.tree.pick(slices.Concat(keysOf(reflect.TypeFor[Setup]()), []string{"expect", "invariant"}))
 	checks := s.tree // where expect and invariant stand
 	prefix := ""
@@ -346,7 +352,7 @@ func (s *Scenario) resolve(i int, v Variant, changes []setting, seed int64) (Tri
 	}
 	t := Trial{
 		Scenario: s.Name, Configuration: v.Name, ID: v.ID, Setup: f.Setup,
-		Expect: row.Expect, Said: row.Said, Invariants: row.Invariant, Seed: seed, Begin: s.Begin,
+		Expect: row.Expect, Said: row.Said, Invariants: row.Invariant, Asserts: asserts, Seed: seed, Begin: s.Begin,
 		Places: map[string]Place{},
 	}
 	t.Needs, t.Why = t.Setup.NeedsEngine()

@@ -5,6 +5,7 @@ package scenarios
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	"retrylab/caller/policy"
@@ -272,11 +273,15 @@ type Trial struct {
 	Said          *Said            // nil where nothing wrong is said of it
 	Places        map[string]Place // where each expectation stands, by its key
 	Invariants    []Demand
+	Asserts       []Demand // demanded of every trial of the run; they stand in no file
 	Seed          int64
 	Begin         string
 	Needs         string // the engine without which it shows nothing, with the reason in Why; empty for any
 	Why           string
 }
+
+// Demands lists every expression that is asked of the trial.
+func (t Trial) Demands() []Demand { return slices.Concat(t.Setup.Premises, t.Invariants, t.Asserts) }
 
 // Wanted is the number of effects that the user meant.
 func (t Trial) Wanted() int {

@@ -149,14 +149,14 @@ func (c *checker) simulatedChecks(p *Setup) {
 			}
 		}
 	}
-	for _, d := range slices.Concat(p.Premises, c.trial.Invariants) {
+	for _, d := range c.trial.Demands() {
 		condition, err := expression.Compile(d.Expression)
 		if err != nil {
 			continue // it is refused as an expression
 		}
 		for _, name := range condition.Names() {
 			if !slices.Contains(simulatedNames, name) {
-				c.failAt(position{file: d.At.File, line: d.At.Line, column: d.At.Column}, name+" is not counted in a simulation", simulateHint)
+				c.failAt(c.demanded(d), name+" is not counted in a simulation", simulateHint)
 			}
 		}
 	}

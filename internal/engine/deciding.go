@@ -608,9 +608,8 @@ func (p pairs) slip(t scenarios.Trial, o lab.Observation) string {
 		return fmt.Sprintf("servers found their clients gone %d times while they waited and %d times with an answer, planned were %d and %d",
 			got.waiting, got.answering, planned.waiting, planned.answering)
 	}
-	demands := slices.Concat(t.Setup.Premises, t.Invariants)
 	asked := t.Expect != nil && t.Expect.Overlap != nil ||
-		slices.ContainsFunc(demands, func(d scenarios.Demand) bool { return strings.Contains(d.Expression, "overlap") })
+		slices.ContainsFunc(t.Demands(), func(d scenarios.Demand) bool { return strings.Contains(d.Expression, "overlap") })
 	if asked && o.Overlap != p.plan.Overlap {
 		return fmt.Sprintf("%d requests were at work at once, planned were %d", o.Overlap, p.plan.Overlap)
 	}

@@ -72,7 +72,7 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 			return r
 		}
 	}
-	demands := append(v.expectations(), v.invariants()...)
+	demands := slices.Concat(v.expectations(), v.invariants(), v.demands("assert", t.Asserts))
 	r.Checks = append(r.Checks, demands...)
 	r.Verdict = lab.Measured
 	if len(demands) > 0 {

@@ -83,7 +83,7 @@ type Ledger struct {
 
 // Check is one thing that was demanded of a trial.
 type Check struct {
-	Kind     string   `json:"kind"` // premise, expect or invariant
+	Kind     string   `json:"kind"` // premise, expect, invariant or assert
 	Name     string   `json:"name"` // effects, belief, … or the expression
 	Expected string   `json:"expected"`
 	Actual   string   `json:"actual"`
@@ -191,8 +191,9 @@ type RunInfo struct {
 	Seed  int64   `json:"seed"`
 	Clock string  `json:"clock"`           // virtual or wall
 	Speed float64 `json:"speed,omitempty"` // scenario seconds per real second; absent on the virtual clock
-	// Set, Repeat and Only are what was asked for beside the scenarios themselves.
+	// Set, Assert, Repeat and Only are what was asked for beside the scenarios themselves.
 	Set    []string `json:"set,omitempty"`
+	Assert []string `json:"assert,omitempty"`
 	Repeat int      `json:"repeat,omitempty"`
 	Only   []string `json:"only,omitempty"` // scenario:id
 	Store  Store    `json:"store"`

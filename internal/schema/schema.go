@@ -224,7 +224,7 @@ func result() *jsonschema.Schema {
 		definition, key string
 		words           []string
 	}{
-		{"Check", "kind", []string{"premise", "expect", "invariant"}},
+		{"Check", "kind", []string{"premise", "expect", "invariant", "assert"}},
 		{"Node", "role", []string{"caller", "hop", "server"}},
 		{"RunInfo", "clock", []string{"virtual", "wall"}},
 	} {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"retrylab/internal/engine"
+	"retrylab/internal/expression"
 	"retrylab/internal/judge"
 	"retrylab/internal/lab"
 	"retrylab/internal/storage"
@@ -91,6 +92,9 @@ func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Docum
 	if o.Opened != nil {
 		o.Opened(func() error { return awaitEnd(ctx, over) })
 	}
+	if err := o.measurable(); err != nil {
+		return nil, err
+	}
 	doc := newDocument(list, o)
 	jobs, err := plan(list, o, doc)
 	if err != nil {
@@ -129,6 +133,20 @@ func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Docum
 		return doc, &EnvironmentError{Err: err}
 	}
 	return doc, nil
+}
+
+// measurable refuses what cannot be asserted on the clock of the run: real time is not exact, and an
+// assertion that nobody looks at would hold always.
+func (o Options) measurable() error {
+	for _, text := range o.Plan.Assert {
+		if condition, err := expression.Compile(text); err == nil && condition.Timed() && o.Clock == engine.Wall {
+			return &scenarios.Error{
+				What: fmt.Sprintf("--assert %s is about times, to which the wall clock cannot be held", text),
+				Hint: "the virtual clock can: leave out --clock wall",
+			}
+		}
+	}
+	return nil
 }
 
 // grace is how long, in real time, whoever leaves at once waits for the run to end in order. What a
@@ -240,7 +258,7 @@ func newDocument(list []*scenarios.Scenario, o Options) *lab.Document {
 	doc := &lab.Document{
 		Schema: lab.ResultSchema, SchemaVersion: lab.ResultSchemaVersion,
 		Tool:    lab.Tool{Name: "retrylab", Version: o.Version},
-		Run:     lab.RunInfo{Seed: o.Plan.Seed, Clock: o.Clock, Set: o.Plan.Set, Repeat: o.Repeat},
+		Run:     lab.RunInfo{Seed: o.Plan.Seed, Clock: o.Clock, Set: o.Plan.Set, Assert: o.Plan.Assert, Repeat: o.Repeat},
 		Results: []lab.Result{}, Skipped: []lab.Skip{}, Scenarios: []lab.ScenarioInfo{},
 	}
 	if o.Clock == engine.Wall {
@@ -249,6 +267,9 @@ func newDocument(list []*scenarios.Scenario, o Options) *lab.Document {
 	digest := sha256.New()
 	engine, _ := storage.Engine(o.Store) // and no more of it: there may be a password in it
 	fmt.Fprintln(digest, o.Version, o.Plan.Seed, o.Repeat, o.Clock, doc.Run.Speed, o.Plan.Set, engine, kindOf(o.Redis))
+	for _, text := range o.Plan.Assert {
+		fmt.Fprintf(digest, "assert %q\n", text)
+	}
 	for _, s := range list {
 		if id := o.Only[s.Name]; id != "" {
 			doc.Run.Only = append(doc.Run.Only, s.Name+":"+id)
