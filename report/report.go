@@ -28,7 +28,7 @@ type Format struct {
 }
 
 // Formats lists every format, the default first.
-var Formats = []Format{Table, JSON, Mermaid, PlantUML}
+var Formats = []Format{Table, Plain, JSON, NDJSON, Markdown, JUnit, TAP, Mermaid, PlantUML}
 
 // Find returns the format with the given name.
 func Find(name string) (Format, bool) {

@@ -187,6 +187,7 @@ var doors = []door{
 	{"github.com/schollz/progressbar/v3", "cmd", []string{"progress.go"}, "only a person at a terminal waits"},
 	{"golang.org/x/term", "cmd", []string{"look.go"}, "only the command line knows of a terminal"},
 	{"github.com/goccy/go-yaml/...", "scenarios", nil, "one strict decoder reads every file"},
+	{"github.com/goccy/go-yaml/...", "report", []string{"tap.go"}, "TAP has a block of YAML"},
 	{"github.com/olekukonko/tablewriter/...", "report", []string{"grid.go"}, "a change of the library is a change of one file"},
 	{"modernc.org/sqlite/...", "slowserver/store/sqlite", nil, "SQL stays in the store that speaks it"},
 	{"database/sql/...", "slowserver/store/sqlite", nil, "SQL stays in the store that speaks it"},
@@ -211,8 +212,12 @@ var doors = []door{
 var testOnly = []string{
 	"github.com/compose-spec/compose-go/v2/...",
 	"github.com/google/go-cmp/...",
+	"github.com/joshdk/go-junit/...",
+	"github.com/jstemmer/go-junit-report/v2/...",
+	"github.com/mpontillo/tap13/...",
 	"github.com/rogpeppe/go-internal/...",
 	"github.com/santhosh-tekuri/jsonschema/v6/...",
+	"github.com/yuin/goldmark/...",
 	"go.uber.org/goleak/...",
 	"pgregory.net/rapid/...",
 }

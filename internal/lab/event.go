@@ -111,8 +111,7 @@ type eventJSON struct {
 	Detail    string `json:"detail,omitempty"`
 }
 
-// MarshalJSON writes e with its times in whole milliseconds of scenario time.
-func (e Event) MarshalJSON() ([]byte, error) {
+func (e Event) wire() eventJSON {
 	out := eventJSON{
 		T: Millis(e.At), Kind: e.Kind, Operation: e.Operation, Send: e.Send, Node: e.Node, Target: e.Target,
 		Status: e.Status, Key: e.Key, Order: e.Order, Remaining: Millis(e.Remaining),
@@ -122,10 +121,30 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		wait := Millis(e.Wait)
 		out.Wait = &wait
 	}
+	return out
+}
+
+// EventRecord is an event by itself: with the trial that it belongs to. Its JSON form is that of the
+// event and these fields before it.
+type EventRecord struct {
+	Type     string `json:"type"` // always "event"
+	Scenario string `json:"scenario"`
+	ID       string `json:"id"` // of the configuration
+	Seed     int64  `json:"seed"`
+	eventJSON
+}
+
+// Record returns an event of r as a record.
+func (r *Result) Record(e Event) EventRecord {
+	return EventRecord{Type: "event", Scenario: r.Scenario, ID: r.ID, Seed: r.Seed, eventJSON: e.wire()}
+}
+
+// MarshalJSON writes e with its times in whole milliseconds of scenario time.
+func (e Event) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false) // whether to escape is up to whoever writes the whole document
-	if err := encoder.Encode(out); err != nil {
+	if err := encoder.Encode(e.wire()); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil

@@ -197,6 +197,8 @@ type RunInfo struct {
 	Repeat int      `json:"repeat,omitempty"`
 	Only   []string `json:"only,omitempty"` // scenario:id
 	Store  Store    `json:"store"`
+	// InconclusivePasses is set when an inconclusive trial was not to fail the run.
+	InconclusivePasses bool `json:"inconclusive_passes,omitempty"`
 	// Interrupted is set when the run was stopped before its end; the results are those that
 	// were complete by then.
 	Interrupted bool `json:"interrupted,omitempty"`

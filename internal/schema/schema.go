@@ -1,5 +1,5 @@
 // Package schema makes the JSON Schemas of what people and programs exchange with the lab: the
-// scenario file and the result. It is the door of the schema library; the schemas come from the Go
+// scenario file, the result, and an event of it. It is the door of the schema library; the schemas come from the Go
 // types, so that they cannot say something else.
 package schema
 
@@ -23,14 +23,11 @@ import (
 )
 
 // Kinds lists the schemas that there are.
-var Kinds = []string{"scenario", "result"}
+var Kinds = []string{"scenario", "result", "event"}
 
 // Of returns a schema as indented JSON. kind is one of Kinds.
 func Of(kind string) ([]byte, error) {
-	s := result()
-	if kind == "scenario" {
-		s = scenario()
-	}
+	s := map[string]func() *jsonschema.Schema{"scenario": scenario, "result": result, "event": record}[kind]()
 	out, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return nil, err
@@ -229,6 +226,28 @@ func result() *jsonschema.Schema {
 		{"RunInfo", "clock", []string{"virtual", "wall"}},
 	} {
 		s.Definitions[e.definition].Properties.Set(e.key, words(e.words))
+	}
+	return s
+}
+
+// record is the schema of a line of NDJSON that holds an event: the event, and the trial that it
+// belongs to.
+func record() *jsonschema.Schema {
+	s := event()
+	s.Version = jsonschema.Version
+	s.Title = "retrylab event"
+	for _, p := range []struct {
+		name   string
+		schema *jsonschema.Schema
+	}{
+		{"seed", &jsonschema.Schema{Type: "integer", Description: "seed of the trial"}},
+		{"id", &jsonschema.Schema{Type: "string", Description: "id of the configuration"}},
+		{"scenario", &jsonschema.Schema{Type: "string", Description: "name of the scenario"}},
+		{"type", &jsonschema.Schema{Type: "string", Const: "event", Description: "what the line is"}},
+	} {
+		s.Properties.Set(p.name, p.schema)
+		s.Properties.MoveToFront(p.name)
+		s.Required = append([]string{p.name}, s.Required...)
 	}
 	return s
 }

@@ -257,8 +257,10 @@ func (e *EnvironmentError) Unwrap() error { return e.Err }
 func newDocument(list []*scenarios.Scenario, o Options) *lab.Document {
 	doc := &lab.Document{
 		Schema: lab.ResultSchema, SchemaVersion: lab.ResultSchemaVersion,
-		Tool:    lab.Tool{Name: "retrylab", Version: o.Version},
-		Run:     lab.RunInfo{Seed: o.Plan.Seed, Clock: o.Clock, Set: o.Plan.Set, Assert: o.Plan.Assert, Repeat: o.Repeat},
+		Tool: lab.Tool{Name: "retrylab", Version: o.Version},
+		Run: lab.RunInfo{
+			Seed: o.Plan.Seed, Clock: o.Clock, Set: o.Plan.Set, Assert: o.Plan.Assert, Repeat: o.Repeat, InconclusivePasses: o.Lenient,
+		},
 		Results: []lab.Result{}, Skipped: []lab.Skip{}, Scenarios: []lab.ScenarioInfo{},
 	}
 	if o.Clock == engine.Wall {
