@@ -115,8 +115,8 @@ func (a *app) validateCommand() *cobra.Command {
 
 func (a *app) schemaCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:       "schema scenario|result",
-		Short:     "Print the JSON Schema of a scenario file or of a result",
+		Use:       "schema scenario|result|event",
+		Short:     "Print the JSON Schema of a scenario file, a result or an event",
 		Example:   "  retrylab schema scenario > scenario.schema.json",
 		ValidArgs: schema.Kinds,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -38,6 +38,7 @@ func (f *outputFlags) flags(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.format, "format", "table", "`format` of the report: "+strings.Join(formatNames(), ", "))
 	fl.BoolVar(&f.json, "json", false, "the same as --format json")
+	fl.BoolVar(&f.plain, "plain", false, "the same as --format plain: one line per configuration, for awk and cut")
 	fl.StringVarP(&f.output, "output", "o", "", "write the report to this `file` (- is standard output)")
 	fl.StringArrayVar(&f.reports, "report", nil, "write one more report: `format=file` (repeatable)")
 	fl.StringVar(&f.timeline, "timeline", "auto", "draw the timeline `when`: always, never, or auto (with one scenario)")
@@ -92,14 +93,20 @@ type destination struct {
 func (a *app) openOutputs(cmd *cobra.Command, f outputFlags) (*outputs, error) {
 	changed := cmd.Flags().Changed
 	switch {
+	case f.json && f.plain:
+		return nil, usagef("one of the two will do", "--json and --plain")
 	case f.json && changed("format") && f.format != "json":
 		return nil, usagef("one of the two will do", "--json and --format %s", f.format)
+	case f.plain && changed("format") && f.format != "plain":
+		return nil, usagef("one of the two will do", "--plain and --format %s", f.format)
 	case changed("output") && f.output == "":
 		return nil, usagef("- is standard output", "--output names no file")
 	case !slices.Contains(timelines, f.timeline):
 		return nil, usagef("one of: always, never, auto", "--timeline cannot be %q", f.timeline)
 	case f.json:
 		f.format = "json"
+	case f.plain:
+		f.format = "plain"
 	}
 	type wanted struct{ format, path string }
 	want := []wanted{{f.format, f.output}}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -129,16 +130,16 @@ func (a *assertion) inconclusive(d *lab.Document, r *lab.Result) {
 // repeat is the command that runs a trial again, for a shell. A built-in scenario is known by the folder
 // that its checks name; any other is run from its file, and where no check names one there is no command.
 func repeat(d *lab.Document, r *lab.Result) string {
-	what := ""
-	for _, c := range r.Checks {
-		if c.File != "" {
-			what = c.File
+	what := fileOf(r)
+	for i := 0; i < len(d.Results) && what == ""; i++ {
+		if other := &d.Results[i]; other.Scenario == r.Scenario {
+			what = fileOf(other)
 		}
 	}
 	switch {
 	case what == "" || what == "-":
 		return ""
-	case what == "scenarios/"+r.Scenario+".yaml":
+	case strings.HasPrefix(what, "scenarios/") && path.Base(what) == r.Scenario+".yaml":
 		what = r.Scenario
 	case !strings.Contains(what, "/"):
 		what = "./" + what // or an argument could be taken for a flag
@@ -147,6 +148,9 @@ func repeat(d *lab.Document, r *lab.Result) string {
 	for _, set := range d.Run.Set {
 		words = append(words, "--set", set)
 	}
+	for _, assert := range d.Run.Assert {
+		words = append(words, "--assert", assert)
+	}
 	if d.Run.Clock == "wall" {
 		words = append(words, "--clock", "wall", "--speed", strconv.FormatFloat(d.Run.Speed, 'f', -1, 64))
 	}
@@ -154,6 +158,16 @@ func repeat(d *lab.Document, r *lab.Result) string {
 		words[i] = quoted(escape(w))
 	}
 	return strings.Join(words, " ")
+}
+
+// fileOf is the file that the demands on a trial stand in.
+func fileOf(r *lab.Result) string {
+	for _, c := range r.Checks {
+		if c.File != "" {
+			return c.File
+		}
+	}
+	return ""
 }
 
 var safeWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)

@@ -674,7 +674,7 @@ func hostile() *lab.Document {
 	names := []string{
 		`"quoted" 'name' \ back`, "emoji 👩‍👩‍👧 ❤️ 🇩🇪 ⚡ end", "注文サービスが遅い、とても遅い、とてもとても遅い設定", "<script>alert(1)</script> & more",
 		"100% %s %d %!v", "line one\nline two\r\n\ttab", "\x1b[31mred\x1b[0m \x1b]0;title\x07 bell\a", "right\u202eto left", "\xff\xfe broken utf-8",
-		"e\u0301 combining", "", "averyveryveryveryveryveryveryveryveryveryveryveryverylongnamewithoutanyblank",
+		"e\u0301 combining", "a | b ` c `` d", "# SKIP not me, @everyone #1 www.example.org https://example.org :tada:", "]]> --- ... $1$ **b** _i_ [l](x) ![i](y)", "1. - + = > ~~s~~ &lt; C:\\dir\\", "", "averyveryveryveryveryveryveryveryveryveryveryveryverylongnamewithoutanyblank",
 	}
 	var results []lab.Result
 	for i, name := range names {
@@ -689,6 +689,13 @@ func hostile() *lab.Document {
 	bad := &results[1]
 	bad.Verdict = lab.NotAsExpected
 	bad.Checks = []lab.Check{{Kind: "expect", Name: "na\nme", Expected: "\x1b[31m1", Actual: "注文", File: "a b\n.yaml", Line: 3, Evidence: []string{"<b>\x00"}}}
+	for i, name := range names {
+		r := &results[i]
+		r.Checks = append(r.Checks,
+			lab.Check{Kind: "invariant", Name: name, Expected: name, Actual: name, Held: i != 1, File: "-" + name, Line: i},
+			lab.Check{Kind: "premise", Name: "\t" + name + "# SKIP", Expected: "\n", Held: true, Evidence: []string{name}},
+		)
+	}
 	ops := newBench("hostile\x1b[2J", "hostile nodes", "nodes",
 		lab.Node{Name: "caller", Role: "caller"}, lab.Node{Name: "注文サービス・東京", Role: "hop"}, lab.Node{Name: "a\nb", Role: "server"}, lab.Node{Name: "\x1b[1m", Role: "server"})
 	ops.start("op\n1", 0)
@@ -703,6 +710,65 @@ func hostile() *lab.Document {
 		Name: "hostile\x1b[2J", Title: "A title\nover two lines \x1b[31m ⚡ 注文", Currency: "₹\x1b[0m", Focus: "nodes",
 		Shown: "注文 \x1b[5m blink\n\n  many   blanks", Next: "x\ny", Notes: []string{"a note\x07"}, Begin: "nonsense",
 	}}, append(results, first)...)
+}
+
+// checked gives results checks that held.
+func checked(results ...lab.Result) []lab.Result {
+	for i := range results {
+		r := &results[i]
+		r.Checks = []lab.Check{
+			{Kind: "premise", Name: "every operation has an outcome", Expected: "1", Actual: "1", Held: true},
+			{Kind: "expect", Name: "effects", Expected: fmt.Sprint(r.Counts.Effects), Actual: fmt.Sprint(r.Counts.Effects), Held: true, File: "scenarios/read-timeout.yaml", Line: 30 + 10*i, Column: 14},
+			{Kind: "invariant", Name: "lost == 0", Expected: "true", Actual: "true", Held: true, File: "scenarios/read-timeout.yaml", Line: 33 + 10*i},
+		}
+	}
+	return results
+}
+
+// oneFailed has a check among many that did not hold.
+func oneFailed() *lab.Document {
+	results := checked(readTimeout()...)
+	r := &results[2]
+	r.Verdict = lab.NotAsExpected
+	r.Checks[1] = lab.Check{
+		Kind: "expect", Name: "effects", Expected: "2", Actual: "1", File: "scenarios/read-timeout.yaml", Line: 50, Column: 14,
+		Evidence: []string{"commit at 12s op-1/feign-retryer.1"},
+	}
+	d := document([]lab.ScenarioInfo{readTimeoutInfo}, results...)
+	d.Run.Set, d.Run.Assert = []string{"caller.timeouts.read=5s", "title=it's new"}, []string{"effects <= 3"}
+	d.ExitCode = 1
+	return d
+}
+
+// inconclusive has a fault that never fired, and a trial that broke before anything was counted.
+func inconclusive(passes bool) *lab.Document {
+	results := checked(readTimeout()[:3]...)
+	results[1].Verdict, results[1].Why = lab.Inconclusive, "fault reset@after-commit fired: 0 times, not at least once"
+	results[1].Checks = []lab.Check{{Kind: "premise", Name: "fault reset@after-commit fired", Expected: "at least once", Actual: "0 times"}, results[1].Checks[0]}
+	results[2] = lab.Result{
+		Scenario: "read-timeout", Configuration: "broken", ID: "broken", Seed: 1, Uncounted: true, Why: "the machine stumbled: it slept for 2s",
+	}
+	d := document([]lab.ScenarioInfo{readTimeoutInfo}, results...)
+	if d.Run.InconclusivePasses = passes; !passes {
+		d.ExitCode = 4
+	}
+	return d
+}
+
+// thousand has a thousand rows, of which some did not hold.
+func thousand() *lab.Document {
+	var results []lab.Result
+	for i := range 1000 {
+		r := checked(readTimeout()[0])[0]
+		r.Configuration, r.ID = fmt.Sprintf("read timeout %d ms", i), fmt.Sprintf("read-%d-ms", i)
+		if i%100 == 99 {
+			r.Verdict, r.Checks[1].Held, r.Checks[1].Expected = lab.NotAsExpected, false, "2"
+		}
+		results = append(results, r)
+	}
+	d := document([]lab.ScenarioInfo{readTimeoutInfo}, results...)
+	d.ExitCode = 1
+	return d
 }
 
 // documents are what the golden tests print, by name.
@@ -752,7 +818,12 @@ func documents() map[string]*lab.Document {
 		"empty":               document(nil),
 		"interrupted":         interrupted,
 		"interrupted-nothing": nothing,
+		"held":                document([]lab.ScenarioInfo{readTimeoutInfo}, checked(readTimeout()...)...),
+		"one-failed":          oneFailed(),
+		"inconclusive":        inconclusive(false),
+		"inconclusive-passes": inconclusive(true),
 		"only-skipped": {
+			Schema: lab.ResultSchema, SchemaVersion: lab.ResultSchemaVersion, Run: lab.RunInfo{Clock: "virtual"},
 			Skipped: []lab.Skip{{Scenario: "commit-reply-lost", Reason: "needs postgres"}}, Summary: lab.Summary{Skipped: 1}, ExitCode: 2,
 		},
 	}

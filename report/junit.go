@@ -168,6 +168,9 @@ func junitProperties(d *lab.Document, scenario string) (out []junitProperty) {
 	for _, set := range d.Run.Set {
 		add("set", set)
 	}
+	for _, assert := range d.Run.Assert {
+		add("assert", assert)
+	}
 	if d.Run.Interrupted {
 		add("interrupted", "true")
 	}

@@ -22,7 +22,7 @@ var Markdown = Format{
 // markdownWidth is how many columns a picture takes: what a page shows without a scroll bar.
 const markdownWidth = 100
 
-func writeMarkdown(w io.Writer, d *lab.Document, _ Options) error {
+func writeMarkdown(w io.Writer, d *lab.Document, o Options) error {
 	m := &markdown{page: &page{setting: newSetting(Options{Width: markdownWidth, Unicode: true})}}
 	blocks := blocksOf(d)
 	for _, b := range blocks {
@@ -31,7 +31,7 @@ func writeMarkdown(w io.Writer, d *lab.Document, _ Options) error {
 	}
 	m.failures(d)
 	for _, b := range blocks {
-		m.folded(b)
+		m.folded(b, o.Timeline != "never")
 	}
 	m.skipped(d)
 	m.summary(d, blocks)
@@ -50,7 +50,7 @@ func (m *markdown) heading(d *lab.Document, b *block) {
 	m.gap()
 	m.printf("### %s", code(b.info.Name))
 	if b.info.Title != "" {
-		m.printf(" %s", inline(b.info.Title))
+		m.printf(": %s", inline(b.info.Title))
 	}
 	m.printf("\n\n%s\n", paragraph(m.run(d, b)))
 	for _, set := range d.Run.Set {
@@ -140,7 +140,7 @@ func (m *markdown) failures(d *lab.Document) {
 }
 
 // folded is the rest of a scenario: what it came to, the picture, and every check that held.
-func (m *markdown) folded(b *block) {
+func (m *markdown) folded(b *block, picture bool) {
 	m.gap()
 	// This line is HTML, which takes no escapes of Markdown.
 	m.printf("<details><summary>More of scenario %s</summary>\n", html.EscapeString(escape(b.info.Name)))
@@ -149,20 +149,25 @@ func (m *markdown) folded(b *block) {
 			m.printf("\n%s\n", paragraph(text))
 		}
 	}
-	if r := b.focus(); r != nil {
+	if r := b.focus(); r != nil && picture {
 		m.printf("\n%s\n", fenced(m.picture(b, r)))
 	}
-	held := 0
+	headed := false
 	for _, r := range b.results {
+		var held []string
 		for _, c := range r.Checks {
-			if !c.Held {
-				continue
+			if c.Held {
+				held = append(held, code(c.Name)+" "+code(m.value(c.Actual)))
 			}
-			if held++; held == 1 {
-				m.printf("\nWhat held:\n\n")
-			}
-			m.printf("- %s: %s %s: %s\n", code(m.value(r.ID)), inline(c.Kind), code(c.Name), code(m.value(c.Actual)))
 		}
+		if len(held) == 0 {
+			continue
+		}
+		if !headed {
+			m.printf("\nWhat held:\n\n")
+			headed = true
+		}
+		m.printf("- %s: %s\n", code(m.value(r.ID)), strings.Join(held, ", "))
 	}
 	m.printf("\n</details>\n")
 }
@@ -192,7 +197,7 @@ func (m *markdown) summary(d *lab.Document, blocks []*block) {
 		return
 	}
 	m.gap()
-	m.printf("%s\n", paragraph(text))
+	m.printf("%s\n", text) // nothing of it is from a file
 }
 
 // marks are the characters that may mean something to Markdown, HTML or GitHub within a line, as they are

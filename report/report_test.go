@@ -179,19 +179,6 @@ func TestTableSound(t *testing.T) {
 	}
 }
 
-// TestReportAgain prints a document and the same document after it was saved and read: `report` must
-// show what `run` showed.
-func TestReportAgain(t *testing.T) {
-	t.Parallel()
-	for name, d := range documents() {
-		again := decode(t, printed(t, JSON, d, Options{}))
-		o := Options{Width: 80, Unicode: true, Rows: true, Timeline: "always", Verbose: true}
-		if diff := cmp.Diff(printed(t, Table, d, o), printed(t, Table, again, o)); diff != "" {
-			t.Errorf("%s: -first +again:\n%s", name, diff)
-		}
-	}
-}
-
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)

@@ -85,7 +85,7 @@ func (a *assertion) tap(b *bytes.Buffer, n int) error {
 		block.Message, block.Evidence, block.Again = a.message, a.evidence, a.command
 	}
 	fmt.Fprintf(b, "%s %d - %s %s%s\n", state, n, tapText(a.class), tapText(a.name), directive)
-	text, err := yaml.Marshal(block)
+	text, err := yaml.MarshalWithOptions(block, yaml.IndentSequence(true)) // the reader of Perl takes no other
 	if err != nil {
 		return err
 	}

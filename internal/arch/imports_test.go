@@ -218,6 +218,7 @@ var testOnly = []string{
 	"github.com/rogpeppe/go-internal/...",
 	"github.com/santhosh-tekuri/jsonschema/v6/...",
 	"github.com/yuin/goldmark/...",
+	"go.yaml.in/yaml/v3/...",
 	"go.uber.org/goleak/...",
 	"pgregory.net/rapid/...",
 }

@@ -1,6 +1,6 @@
 // Package schema makes the JSON Schemas of what people and programs exchange with the lab: the
-// scenario file, the result, and an event of it. It is the door of the schema library; the schemas come from the Go
-// types, so that they cannot say something else.
+// scenario file, the result, and an event of it. It is the door of the schema library; the schemas come
+// from the Go types, so that they cannot say something else.
 package schema
 
 import (

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestGolden keeps both schemas where a review sees a change of them.
+// TestGolden keeps the schemas where a review sees a change of them.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for _, kind := range schema.Kinds {
@@ -260,6 +260,66 @@ func TestResultValidates(t *testing.T) {
 	more["new_in_1_1"] = true
 	if err := s.Validate(more); err != nil {
 		t.Errorf("something more is refused: %v", err)
+	}
+}
+
+// TestReportsValidate holds what the reports are expected to print against the schemas: every result, and
+// every event of those that come line by line.
+func TestReportsValidate(t *testing.T) {
+	t.Parallel()
+	validate := func(file, kind string, text []byte, s *jsonschema.Schema) {
+		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+		if err == nil {
+			err = s.Validate(v)
+		}
+		if err != nil {
+			t.Errorf("%s: the %s %.100s: %v", file, kind, text, err)
+		}
+	}
+	result, event := compile(t, "result"), compile(t, "event")
+	folder := filepath.Join("..", "..", "report", "testdata")
+	results, events := 0, 0
+	for _, pattern := range []string{"*.json", "formats/*.json", "formats/*.ndjson"} {
+		files, err := filepath.Glob(filepath.Join(folder, filepath.FromSlash(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case strings.HasPrefix(filepath.Base(file), "thousand."): // it is cut
+			case filepath.Ext(file) == ".json":
+				validate(file, "result", text, result)
+				results++
+			default:
+				for line := range bytes.Lines(text) {
+					if bytes.HasPrefix(line, []byte(`{"type":"event"`)) {
+						validate(file, "event", line, event)
+						events++
+					}
+				}
+			}
+		}
+	}
+	if results < 10 || events < 100 {
+		t.Errorf("there were %d results and %d events", results, events)
+	}
+	for _, broken := range []string{
+		`{"type":"result","scenario":"a","id":"b","seed":1,"t_ms":0,"kind":"send"}`,
+		`{"type":"event","id":"b","seed":1,"t_ms":0,"kind":"send"}`,
+		`{"type":"event","scenario":"a","id":"b","seed":1,"t_ms":0,"kind":"sneeze"}`,
+		`{"type":"event","scenario":"a","id":"b","seed":1,"t_ms":0.5,"kind":"send"}`,
+	} {
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(broken))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event.Validate(v) == nil {
+			t.Errorf("the schema takes %s", broken)
+		}
 	}
 }
 
