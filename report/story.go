@@ -88,8 +88,11 @@ type teller struct {
 // the node that it reaches.
 type route struct{ node, path string }
 
-// tell reads the events of a result.
-func tell(r *lab.Result) *story {
+// tell reads the events of a result, at instants that a picture of cells can show.
+func tell(r *lab.Result) *story { return tellBy(r, grainOf) }
+
+// tellBy reads the events of a result, at instants rounded to the grain that it is given for the last.
+func tellBy(r *lab.Result, grainOf func(end int64) int64) *story {
 	t := teller{
 		story:      story{caller: "caller"},
 		operations: make(map[string]*operation),

@@ -268,6 +268,11 @@ func clock(ms int64) string {
 	if ms < 600_000 {
 		return strconv.FormatFloat(float64(ms)/1000, 'f', -1, 64) + "s"
 	}
+	return inUnits(ms)
+}
+
+// inUnits writes an instant in hours, minutes and whole seconds.
+func inUnits(ms int64) string {
 	var b strings.Builder
 	for _, unit := range []struct {
 		ms   int64

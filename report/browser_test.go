@@ -1,0 +1,265 @@
+package report
+
+import (
+	"context"
+	"math"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"retrylab/internal/lab"
+)
+
+// browser starts the one Chromium of a test, or skips it where there is none. In CI there must be one.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "headless-shell"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		required := slices.Contains(strings.Split(os.Getenv("RETRYLAB_TEST_REQUIRE"), ","), "chromium")
+		if required || os.Getenv("CI") != "" {
+			t.Fatal("there is no Chromium on this machine, and one is required")
+		}
+		t.Skip("there is no Chromium on this machine")
+	}
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
+		chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true), chromedp.NoFirstRun,
+		chromedp.WSURLReadTimeout(time.Minute),
+	)
+	outer, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	allocated, end := chromedp.NewExecAllocator(outer, options...)
+	ctx, leave := chromedp.NewContext(allocated)
+	t.Cleanup(func() {
+		chromedp.Cancel(ctx) // the process is gone before its directory is removed
+		leave()
+		end()
+		stop()
+	})
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("start Chromium: %v", err)
+	}
+	return ctx
+}
+
+// watched collects what a page does that it must not.
+type watched struct {
+	mu       sync.Mutex
+	requests []string
+	errors   []string
+}
+
+// watch listens to a tab from now on.
+func watch(t *testing.T, tab context.Context) *watched {
+	t.Helper()
+	w := &watched{}
+	if err := chromedp.Listen(tab, w.see); err != nil {
+		t.Fatal(err)
+	}
+	empty := cdp.Empty{}
+	for _, cmd := range []cdp.Command[cdp.Empty, cdp.Empty]{runtime.Enable, log.Enable} {
+		if _, err := chromedp.Call(tab, cmd, empty); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := chromedp.Call(tab, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *watched) see(event any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		w.requests = append(w.requests, e.Request.URL)
+	case *runtime.EventExceptionThrown:
+		w.errors = append(w.errors, e.ExceptionDetails.Text)
+	case *runtime.EventConsoleAPICalled:
+		w.errors = append(w.errors, "the console is written to: "+string(e.Type))
+	case *log.EventEntryAdded:
+		w.errors = append(w.errors, e.Entry.Text)
+	}
+}
+
+// ask evaluates an expression in a page.
+func ask[T any](t *testing.T, tab context.Context, expression string) T {
+	t.Helper()
+	got, err := chromedp.Run(tab, chromedp.Evaluate[T](expression))
+	if err != nil {
+		t.Fatalf("%s: %v", expression, err)
+	}
+	return got
+}
+
+// open opens a page in a theme and a width.
+func open(t *testing.T, tab context.Context, address, theme string, wide int64) {
+	t.Helper()
+	if _, err := chromedp.Call(tab, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		Width: wide, Height: 800, DeviceScaleFactor: 1, Mobile: wide < 500,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Do(tab, chromedp.Navigate(address)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func asFile(t *testing.T, page string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(path, []byte(page), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
+}
+
+// place is where the browser has drawn an event.
+type place struct {
+	Figure int     `json:"figure"`
+	Event  int     `json:"event"`
+	T      float64 `json:"t"`
+	X      float64 `json:"x"`
+	From   float64 `json:"from"` // of the axis
+	Wide   float64 `json:"wide"`
+}
+
+const places = `document.querySelectorAll("details").forEach((d) => { d.open = true; });
+[...document.querySelectorAll("figure")].flatMap((figure, i) => {
+	const svg = figure.querySelector(".plot > svg").getBoundingClientRect();
+	return [...figure.querySelectorAll(".m")].map((m) => {
+		const use = m.querySelector("use");
+		return {figure: i, event: +m.dataset.e, t: +m.dataset.t, x: svg.left + use.x.baseVal.value, from: svg.left, wide: svg.width};
+	});
+})`
+
+// TestBrowser opens pages as a user would, in both themes and two widths.
+func TestBrowser(t *testing.T) {
+	t.Parallel()
+	ctx := browser(t)
+	for _, name := range []string{"read-timeout", "verdicts", "hostile", "suite", "recovery", "three-layers", "expired-key", "retry-storm"} {
+		d := documents()[name]
+		for _, theme := range []string{"light", "dark"} {
+			for _, wide := range []int64{1280, 360} {
+				if (wide > 500 || theme == "dark") && name != "read-timeout" && name != "hostile" {
+					continue // the others are looked at where room is short
+				}
+				tab, end := chromedp.NewContext(ctx)
+				w := watch(t, tab)
+				address := asFile(t, printed(t, HTML, d, Options{}))
+				open(t, tab, address, theme, wide)
+				ground := ask[string](t, tab, `getComputedStyle(document.body).backgroundColor`)
+				overflow := ask[int](t, tab, `document.documentElement.scrollWidth - document.documentElement.clientWidth`)
+				drawn := ask[[]place](t, tab, places)
+				if overflow > 0 {
+					t.Errorf("%s: at a width of %d the page is %d pixels too wide", name, wide, overflow)
+				}
+				if light := ground == "rgb(251, 250, 248)"; light != (theme == "light") {
+					t.Errorf("%s: the ground of the %s theme is %s", name, theme, ground)
+				}
+				w.mu.Lock()
+				for _, r := range w.requests {
+					if r != address && r != "data:," {
+						t.Errorf("%s: the page asks for %s", name, r)
+					}
+				}
+				for _, e := range w.errors {
+					t.Errorf("%s: %s", name, e)
+				}
+				w.mu.Unlock()
+				inPlace(t, name, d, drawn)
+				end()
+			}
+		}
+	}
+}
+
+// inPlace checks that marks stand at the instants that the JSON gives their events.
+func inPlace(t *testing.T, name string, d *lab.Document, drawn []place) {
+	t.Helper()
+	if name == "suite" {
+		return // which figure is whose is known of one scenario
+	}
+	d = decode(t, printed(t, JSON, d, Options{}))
+	b := blocksOf(d)[0]
+	pictures := b.pictured(0)
+	a := newAxis(pictures)
+	for _, p := range drawn {
+		e := pictures[p.Figure].Events[p.Event]
+		if ms := lab.Millis(e.At); ms != int64(p.T) {
+			t.Errorf("%s: event %d is drawn at %v ms, the JSON says %d", name, p.Event, p.T, ms)
+		}
+		want := p.From + p.Wide*a.at(lab.Millis(e.At))
+		if len(a.cuts) == 0 && a.end > 0 {
+			want = p.From + p.Wide*float64(lab.Millis(e.At))/float64(a.end)
+		}
+		if math.Abs(want-p.X) > 0.5 {
+			t.Errorf("%s: the %s at %d ms stands at %.1f, want %.1f", name, e.Kind, lab.Millis(e.At), p.X, want)
+		}
+	}
+	if len(drawn) == 0 && name != "recovery" {
+		t.Errorf("%s: no mark is drawn", name)
+	}
+}
+
+// TestBrowserKeyboard walks through the events of a timeline with the keyboard, and stretches the time.
+func TestBrowserKeyboard(t *testing.T) {
+	t.Parallel()
+	tab, end := chromedp.NewContext(browser(t))
+	defer end()
+	open(t, tab, asFile(t, printed(t, HTML, documents()["read-timeout"], Options{})), "light", 1280)
+	const wide = `document.querySelector(".plot > svg").getBoundingClientRect().width`
+	press := func(key string) {
+		t.Helper()
+		if err := chromedp.Do(tab, chromedp.KeyEvent(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const at, panel = `document.activeElement.dataset.t`, `document.getElementById("panel").textContent`
+	ask[any](t, tab, `document.querySelector('figure .e[tabindex="0"]').focus()`)
+	press(kb.ArrowLeft) // left of the first there is nothing
+	before, first := ask[string](t, tab, at), ask[string](t, tab, panel)
+	press(kb.End)
+	after, second := ask[string](t, tab, at), ask[string](t, tab, panel)
+	press(kb.Escape)
+	hidden := ask[bool](t, tab, `document.getElementById("panel").hidden`)
+	once := ask[float64](t, tab, wide)
+	ask[any](t, tab, `document.querySelector('.zoom input[value="4"]').click()`)
+	wider := ask[float64](t, tab, wide)
+	if before != "0" || after != "12000" {
+		t.Errorf("the keys lead from %s ms to %s ms, want 0 and 12000", before, after)
+	}
+	if !strings.Contains(first, "send #1 is under way") || second == first || !hidden {
+		t.Errorf("the panel says %q, then %q, and is hidden: %v", first, second, hidden)
+	}
+	if wider < 3.5*once {
+		t.Errorf("stretched to 4× the time is %v wide, at first %v", wider, once)
+	}
+}

@@ -1,0 +1,370 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"retrylab/internal/lab"
+)
+
+// HTML is one page that stands on its own: nothing in it comes from elsewhere, and it tells the same
+// without its script.
+var HTML = Format{
+	Name:  "html",
+	Doc:   "one page with tables and pictures that opens offline, for people",
+	Write: writeHTML,
+}
+
+//go:embed html.tmpl
+var pageTemplate string
+
+//go:embed html.css
+var pageStyle string
+
+//go:embed html.js
+var pageScript string
+
+var pageLayout = template.Must(template.New("page").Parse(pageTemplate))
+
+const (
+	// picturesDrawn is up to how many results a page has the picture of each. In a larger one a
+	// scenario has those of its focus and its baseline.
+	picturesDrawn = 60
+
+	// Events that are listed in words below a picture.
+	eventsListed     = 400
+	eventsListedMany = 40
+)
+
+// The page as its template sees it.
+type htmlPage struct {
+	Title, Run, Summary, Grade string
+	Style                      template.CSS
+	Script                     template.JS
+	Hash                       string // of the script
+	Shapes                     template.HTML
+	Scenes                     []scene
+	Skipped                    []string
+	Failures                   []failure
+	Notes                      []string
+	Tool                       string
+	Suite                      bool
+	Stretches                  []int
+}
+
+type scene struct {
+	Anchor, Name, Title, Run, Shown, Lesson, Count, Grade string
+	Open                                                  bool
+	Changed                                               []string
+	Notes                                                 []string
+	Heads                                                 []tableHead
+	Rows                                                  []tableRow
+	Axis                                                  template.HTML
+	AxisNote                                              string
+	AxisHigh                                              int
+	Zoom                                                  bool
+	Figures                                               []figure
+	Legend                                                []htmlSign
+	Left                                                  []string // pictures that are left out
+	Wide                                                  bool
+}
+
+type tableHead struct {
+	Text  string
+	Right bool
+}
+
+type tableRow struct {
+	Cells  []tableHead
+	Grade  string
+	Anchor string
+}
+
+type figure struct {
+	Anchor, Name, Verdict, Grade, Facts string
+	SVG                                 template.HTML
+	Height                              int
+	Names                               []htmlLabel
+	Left                                []string
+	Events                              []string
+	More                                string
+	Open                                bool
+}
+
+type htmlLabel struct {
+	Text, Class string
+	Top         int
+}
+
+type htmlSign struct {
+	SVG  template.HTML
+	Word string
+}
+
+type failure struct {
+	Address, Word, Why string
+	Checks             []string
+}
+
+func writeHTML(w io.Writer, d *lab.Document, o Options) error {
+	o.Unicode, o.Color, o.Width, o.Wide = true, false, 1<<16, true
+	p := &page{setting: newSetting(o)}
+	var buf bytes.Buffer
+	if err := pageLayout.Execute(&buf, p.html(d)); err != nil {
+		return fmt.Errorf("lay out the page: %w", err)
+	}
+	if _, err := w.Write(buf.Bytes()); err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	return nil
+}
+
+func (p *page) html(d *lab.Document) htmlPage {
+	sum := sha256.Sum256([]byte(pageScript))
+	blocks := blocksOf(d)
+	out := htmlPage{
+		Title: "retrylab", Style: template.CSS(pageStyle), Script: template.JS(pageScript),
+		Hash: base64.StdEncoding.EncodeToString(sum[:]), Shapes: template.HTML(shapes()),
+		Tool: p.text(join(d.Tool.Name, d.Tool.Version)), Suite: len(blocks) > 1, Stretches: []int{1, 2, 4, 8, 16, 32},
+	}
+	if d.Run.ID != "" {
+		out.Tool += p.mid + "run " + p.text(d.Run.ID)
+	}
+	if len(blocks) == 1 {
+		out.Title = "retrylab: " + p.text(blocks[0].info.Name)
+	}
+	results := 0
+	for _, b := range blocks {
+		results += len(b.results)
+	}
+	for i, b := range blocks {
+		s := p.scene(d, b, i, results)
+		s.Open = len(blocks) == 1
+		if len(blocks) == 1 {
+			s.Lesson = p.text(strings.ReplaceAll(strings.TrimSpace(b.info.Lesson), "\n", " "))
+		}
+		out.Scenes = append(out.Scenes, s)
+	}
+	out.Summary, out.Grade = p.tally(d)
+	out.Failures = p.faulty(d)
+	out.Skipped = p.omitted(d)
+	if d.Run.Interrupted {
+		out.Notes = append(out.Notes, "The run was interrupted; these are the results that were complete by then.")
+	}
+	if results > picturesDrawn {
+		out.Notes = append(out.Notes, fmt.Sprintf("With more than %d configurations on one page a scenario has the pictures of two, its focus and its baseline. A page of one scenario has them all: retrylab run NAME --format html -o FILE", picturesDrawn))
+	}
+	return out
+}
+
+// tally counts the verdicts in words.
+func (p *page) tally(d *lab.Document) (text, grade string) {
+	if len(d.Results) == 0 {
+		return "Nothing ran.", "warn"
+	}
+	s := d.Summary
+	sep := ": "
+	text = count(len(d.Results), "result")
+	for _, n := range []struct {
+		n    int
+		word string
+	}{{s.AsExpected, "held"}, {s.NotAsExpected, "not held"}, {s.Inconclusive, "inconclusive"}, {s.Measured, "measured"}, {s.Skipped, "skipped"}} {
+		if n.n > 0 {
+			text += sep + strconv.Itoa(n.n) + " " + n.word
+			sep = ", "
+		}
+	}
+	switch {
+	case s.NotAsExpected > 0:
+		return text, "bad"
+	case s.Inconclusive > 0:
+		return text, "warn"
+	}
+	return text, "good"
+}
+
+// faulty tells what somebody has to look at.
+func (p *page) faulty(d *lab.Document) (out []failure) {
+	for i := range d.Results {
+		r := &d.Results[i]
+		f := failure{Address: p.address(d, r), Word: "NOT HELD"}
+		switch r.Verdict {
+		case lab.NotAsExpected:
+		case lab.Inconclusive:
+			f.Word, f.Why = "INCONCLUSIVE", p.prose(r.Why)
+			if r.Defect {
+				f.Why += " This is a defect of the lab itself; please report it."
+			}
+		default:
+			continue
+		}
+		for _, c := range r.Checks {
+			if !c.Held && (c.Kind != "premise" || c.File != "" || r.Why == "") {
+				one := &page{setting: p.setting}
+				one.check(c)
+				f.Checks = append(f.Checks, strings.TrimSpace(one.buf.String()))
+			}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// omitted tells what was not run.
+func (p *page) omitted(d *lab.Document) []string {
+	one := &page{setting: p.setting}
+	one.skipped(d)
+	var out []string
+	for line := range strings.SplitSeq(strings.TrimSpace(one.buf.String()), "\n") {
+		if line = strings.TrimSpace(strings.TrimPrefix(line, "skipped")); line != "" {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func grade(r *lab.Result) string {
+	switch r.Verdict {
+	case lab.AsExpected:
+		return "good"
+	case lab.NotAsExpected:
+		return "bad"
+	case lab.Inconclusive:
+		return "warn"
+	}
+	return "plain"
+}
+
+func (p *page) scene(d *lab.Document, b *block, n, results int) scene {
+	id := "s" + strconv.Itoa(n+1)
+	s := scene{
+		Anchor: id, Name: p.text(b.info.Name), Title: p.prose(b.info.Title), Run: p.run(d, b),
+		Shown: p.prose(b.info.Shown), Count: count(len(b.results), "configuration"),
+	}
+	for _, note := range b.info.Notes {
+		s.Notes = append(s.Notes, p.prose(note))
+	}
+	for _, set := range d.Run.Set {
+		s.Changed = append(s.Changed, p.prose(set))
+	}
+	fields := p.cells(b)
+	for _, f := range fields {
+		s.Heads = append(s.Heads, tableHead{f.head, f.right})
+	}
+	pictured := b.pictured(results)
+	for i, r := range b.results {
+		row := tableRow{Grade: grade(r)}
+		for _, f := range fields {
+			row.Cells = append(row.Cells, tableHead{f.cells[i], f.right})
+		}
+		if slices.Contains(pictured, r) {
+			row.Anchor = id + "-" + strconv.Itoa(i+1)
+		}
+		s.Rows = append(s.Rows, row)
+		switch worse := []string{"", "good", "plain", "warn", "bad"}; {
+		case slices.Index(worse, row.Grade) > slices.Index(worse, s.Grade):
+			s.Grade = row.Grade
+		}
+	}
+	for i := range s.Heads {
+		s.Heads[i].Text = strings.ToLower(strings.TrimSuffix(s.Heads[i].Text, "*"))
+	}
+	p.figures(&s, b, pictured, results)
+	for _, r := range b.results {
+		if drawn(r) && !slices.Contains(pictured, r) {
+			s.Left = append(s.Left, b.name(p.setting, r))
+		}
+	}
+	return s
+}
+
+// pictured are the results of a block that have a picture on a page of so many.
+func (b *block) pictured(results int) (out []*lab.Result) {
+	focus := b.focus()
+	for _, r := range b.results {
+		if drawn(r) && (results <= picturesDrawn || r == focus || r.ID == b.info.Baseline) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// figures draws results below each other, on one axis.
+func (p *page) figures(s *scene, b *block, results []*lab.Result, onPage int) {
+	if len(results) == 0 {
+		return
+	}
+	series := slices.ContainsFunc(results, func(r *lab.Result) bool { return r.Series != nil })
+	a := newAxis(results)
+	var charts []*chart
+	if series {
+		charts, s.AxisNote = chartsOf(results)
+		for _, c := range charts {
+			if c != nil {
+				a = &axis{end: c.end, kept: c.end}
+			}
+		}
+		s.AxisNote += "."
+	}
+	listed := eventsListed
+	if onPage > picturesDrawn {
+		listed = eventsListedMany
+	}
+	var drawings []*drawing
+	for i, r := range results {
+		f := figure{Name: b.name(p.setting, r), Verdict: p.verdict(r), Grade: grade(r), Open: true}
+		f.Anchor = s.Anchor + "-" + strconv.Itoa(slices.Index(b.results, r)+1)
+		pen := &pen{axis: a, lively: true}
+		switch {
+		case series && charts[i] == nil:
+			continue
+		case series:
+			pen.chart(charts[i], 4)
+			f.Height = chartHigh + 8
+			f.Names = []htmlLabel{{Text: "sends", Class: "party", Top: 4}}
+		default:
+			d := draft(p.setting, r, a)
+			drawings = append(drawings, d)
+			pen.draw(d, 0)
+			f.Height, f.Left = d.height, d.left
+			for _, b := range d.bands {
+				f.Names = append(f.Names, htmlLabel{b.name, "party " + b.role, b.named() - 8})
+				for _, l := range b.labels {
+					f.Names = append(f.Names, htmlLabel{l.text, "row", l.y - 8})
+				}
+			}
+		}
+		f.SVG = template.HTML(pen.String())
+		f.Events = tellers(p.setting, r, listed)
+		if n := len(r.Events) - len(f.Events); n > 0 {
+			f.More = count(n, "further event") + " in --format json"
+		}
+		s.Figures = append(s.Figures, f)
+	}
+	ax := &pen{axis: a}
+	s.AxisHigh = 36
+	if b.info.Begin != "" {
+		s.AxisHigh += 13
+	}
+	ax.scale(s.AxisHigh-6, b.info.Begin)
+	s.Axis = template.HTML(ax.String())
+	s.Zoom = true
+	if len(a.cuts) > 0 {
+		var cuts []string
+		for _, c := range a.cuts {
+			cuts = append(cuts, clock(c.to-c.from))
+		}
+		s.AxisNote = "Left out where // stands, because nothing happens then: " + strings.Join(cuts, ", ") + ". All the rest is on one scale."
+	}
+	for _, l := range legend(drawings) {
+		s.Legend = append(s.Legend, htmlSign{template.HTML(l.svg), l.word})
+	}
+}
