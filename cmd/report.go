@@ -7,24 +7,37 @@ import (
 	"github.com/spf13/cobra"
 
 	"retrylab/internal/lab"
+	"retrylab/internal/suite"
 )
 
 func (a *app) reportCommand() *cobra.Command {
 	var f outputFlags
+	var merge bool
 	c := &cobra.Command{
-		Use:   "report RESULT",
+		Use:   "report RESULT…",
 		Short: "Print a saved result again, in any format",
 		Long: "Print the result that `retrylab run --format json` wrote, without running anything.\n" +
-			"- is standard input. The exit code is that of the run.",
+			"- is standard input. The exit code is that of the run. --merge puts the results of\n" +
+			"all parts of a run (`retrylab run --shard i/n`) together first: to the result that\n" +
+			"the run has in one.",
 		Example: "  retrylab run --all --format json -o result.json\n" +
 			"  retrylab report result.json\n" +
-			"  retrylab report result.json --format markdown",
-		Args: oneArg("a result", "retrylab report result.json"),
+			"  retrylab report result.json --format markdown\n" +
+			"  retrylab report part-*.json --merge --json -o result.json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if merge && len(args) > 0 {
+				return nil
+			}
+			if len(args) > 1 {
+				return usagef("--merge puts the parts of a run together", "%s prints one result, not %d", cmd.CommandPath(), len(args))
+			}
+			return oneArg("a result", "retrylab report result.json")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := environment(cmd.Flags(), "format", variable("format")); err != nil {
 				return err
 			}
-			doc, err := a.readResult(args[0])
+			doc, err := a.readResults(args, merge)
 			if err != nil {
 				return err
 			}
@@ -41,7 +54,28 @@ func (a *app) reportCommand() *cobra.Command {
 		},
 	}
 	f.flags(c)
+	c.Flags().BoolVar(&merge, "merge", false, "put the results of all parts of a run together")
 	return c
+}
+
+// readResults reads a saved result, or the parts of one.
+func (a *app) readResults(paths []string, merge bool) (*lab.Document, error) {
+	var parts []*lab.Document
+	for _, path := range paths {
+		doc, err := a.readResult(path)
+		if err != nil {
+			return nil, err
+		}
+		if !merge {
+			return doc, nil
+		}
+		parts = append(parts, doc)
+	}
+	doc, err := suite.Merge(parts, paths)
+	if err != nil {
+		return nil, usagef("give the result of each --shard of one run, once", "%v", err)
+	}
+	return doc, nil
 }
 
 // readResult reads a saved result.

@@ -3,6 +3,7 @@ package cmd
 import (
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ type runFlags struct {
 	only    string
 	lenient string // what an inconclusive trial does to the exit code
 	seed    int64
+	shard   string // i/n
 	outputs outputFlags
 	options suite.Options
 }
@@ -64,6 +66,7 @@ func (a *app) runCommand() *cobra.Command {
 	fl.StringVar(&f.options.Redis, "redis", "", "`place` of keys beside the store: embedded, server or redis://… (default: embedded, or what the scenario needs)")
 	fl.StringVar(&f.options.Bin, "pg-bindir", "", "`directory` of the PostgreSQL binaries, for --store postgres")
 	fl.BoolVar(&f.options.RequireAll, "require-all", false, "exit with 3 when a scenario is skipped for want of a store")
+	fl.StringVar(&f.shard, "shard", "", "run only part `i/n` of it, such as 2/4; retrylab report --merge puts the results together")
 	fl.IntVar(&f.options.Jobs, "jobs", 0, "`N` trials side by side (default: one per processor; 8 on the wall clock)")
 	fl.BoolVar(&f.options.FailFast, "fail-fast", false, "start no further trial after the first that does not hold")
 	fl.DurationVar(&f.options.TimeLimit, "time-limit", 0, "give up after this real `time`, with what is complete; exit code 5")
@@ -81,6 +84,7 @@ func (a *app) runCommand() *cobra.Command {
 		}
 		return paths, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	})
+	c.RegisterFlagCompletionFunc("shard", cobra.NoFileCompletions)
 	c.RegisterFlagCompletionFunc("assert", cobra.NoFileCompletions)
 	c.RegisterFlagCompletionFunc("only", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return configurationIDs(args), cobra.ShellCompDirectiveNoFileComp
@@ -171,6 +175,10 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 		return usagef("for example --speed 20", "--speed must be between 0.001 and 100000, not %g", o.Speed)
 	case o.Repeat < 0 || o.Repeat > 10_000 || o.Repeat == 0 && cmd.Flags().Changed("repeat"):
 		return usagef("", "--repeat must be between 1 and 10000, not %d", o.Repeat)
+	case cmd.Flags().Changed("shard") && !f.parseShard():
+		return usagef("for example --shard 2/4: the second of four", "--shard is a part and how many there are, at most %d, not %q", suite.MostShards, f.shard)
+	case o.Shard.Count > 0 && o.FailFast:
+		return usagef("a part knows only its own trials", "--shard and --fail-fast do not go together")
 	case o.Jobs < 0 || o.Jobs > 1024:
 		return usagef("", "--jobs must be between 1 and 1024, not %d", o.Jobs)
 	case o.TimeLimit < 0:
@@ -179,6 +187,15 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 		return usagef("for example --time-limit 30s", "--time-limit is too short: %s", o.TimeLimit)
 	}
 	return nil
+}
+
+// parseShard reads i/n.
+func (f *runFlags) parseShard() bool {
+	i, n, ok := strings.Cut(f.shard, "/")
+	index, errIndex := strconv.Atoi(i)
+	count, errCount := strconv.Atoi(n)
+	f.options.Shard = suite.Shard{Index: index, Count: count}
+	return ok && errIndex == nil && errCount == nil && 1 <= index && index <= count && count <= suite.MostShards
 }
 
 // warnOfSecrets says once that a password stands where others can read it.

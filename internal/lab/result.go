@@ -199,9 +199,37 @@ type RunInfo struct {
 	Store  Store    `json:"store"`
 	// InconclusivePasses is set when an inconclusive trial was not to fail the run.
 	InconclusivePasses bool `json:"inconclusive_passes,omitempty"`
+	// Shard is set where the document holds a part of the run.
+	Shard *Shard `json:"shard,omitempty"`
 	// Interrupted is set when the run was stopped before its end; the results are those that
 	// were complete by then.
 	Interrupted bool `json:"interrupted,omitempty"`
+}
+
+// Shard says which part of a run a document holds, with what it takes to put the parts together.
+type Shard struct {
+	Index   int `json:"index"`   // from 1
+	Count   int `json:"count"`   // parts of the run
+	Planned int `json:"planned"` // trials of the whole run
+	// Results and Skipped are the places of what the document lists in the order of the whole run.
+	Results    []int            `json:"results"`
+	Skipped    []int            `json:"skipped"`
+	Scenarios  []ShardScenario  `json:"scenarios"`
+	Incomplete bool             `json:"incomplete,omitempty"` // --time-limit was spent before all of it was run
+	Exit       ShardExitOptions `json:"exit"`
+}
+
+// ShardScenario is what the sentence about a scenario is made with, once all its results are there.
+type ShardScenario struct {
+	Name   string `json:"name"`
+	Focus  string `json:"focus,omitempty"`  // id of the configuration that the sentence is to be about
+	Remedy string `json:"remedy,omitempty"` // id of the one that it is held against
+}
+
+// ShardExitOptions are what the exit code of the run depends on beside its results.
+type ShardExitOptions struct {
+	NotHeld    int  `json:"not_held"`              // the code where something does not hold
+	RequireAll bool `json:"require_all,omitempty"` // what was skipped for want of a store does
 }
 
 // Document is one run's outcome: what every report format is a view of.

@@ -48,6 +48,7 @@ type Options struct {
 	Clock     string            // engine.Virtual or engine.Wall
 	Speed     float64           // wall clock only
 	Jobs      int               // trials side by side; 0 chooses
+	Shard     Shard             // the part that is run; the zero is all
 	FailFast  bool              // start no further trial after the first that does not hold
 	TimeLimit time.Duration     // real time; 0 for none
 	Lenient   bool              // an inconclusive trial does not fail the run
@@ -79,6 +80,8 @@ type job struct {
 	scenario int
 	trial    scenarios.Trial
 	ground   ground
+	place    int // in the order of the whole run
+	skip     int // place among what is skipped, should it be
 }
 
 // ground is what a scenario stands on: what storage.Open and storage.OpenKeys take, and who chose it.
@@ -100,6 +103,7 @@ func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Docum
 	if err != nil {
 		return nil, err
 	}
+	jobs = split(jobs, o, doc)
 	labs, closeLabs, err := open(ctx, jobs, o)
 	if err != nil {
 		return nil, err
@@ -126,7 +130,11 @@ func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Docum
 	}
 	left := finish(doc, list, jobs, results, labs, why)
 	doc.Run.Interrupted = ctx.Err() != nil
-	doc.ExitCode = exitCode(doc, o, ctx.Err() != nil, left && limited.Err() != nil)
+	late := left && limited.Err() != nil
+	if doc.Run.Shard != nil {
+		doc.Run.Shard.Incomplete = late
+	}
+	doc.ExitCode = exitCode(doc, o, ctx.Err() != nil, late)
 	if err := closeLabs(); err != nil {
 		// What was seen until then is reported all the same.
 		doc.ExitCode = ExitEnvironment
@@ -266,7 +274,14 @@ func newDocument(list []*scenarios.Scenario, o Options) *lab.Document {
 	if o.Clock == engine.Wall {
 		doc.Run.Speed = o.Speed
 	}
-	digest := sha256.New()
+	if o.Shard.Count > 0 {
+		doc.Run.Shard = &lab.Shard{
+			Index: o.Shard.Index, Count: o.Shard.Count,
+			Results: []int{}, Skipped: []int{}, Scenarios: []lab.ShardScenario{},
+			Exit: lab.ShardExitOptions{NotHeld: o.NotHeld, RequireAll: o.RequireAll},
+		}
+	}
+	digest := sha256.New()               // of the whole run: its parts have the same
 	engine, _ := storage.Engine(o.Store) // and no more of it: there may be a password in it
 	fmt.Fprintln(digest, o.Version, o.Plan.Seed, o.Repeat, o.Clock, doc.Run.Speed, o.Plan.Set, engine, kindOf(o.Redis))
 	for _, text := range o.Plan.Assert {
@@ -463,10 +478,7 @@ func check(ctx context.Context, labs map[ground]*engine.Lab, jobs []job, o Optio
 			fit = append(fit, jobs[i])
 			continue
 		}
-		skip := lab.Skip{Scenario: t.Scenario, ID: t.ID, Reason: reason}
-		if !slices.Contains(doc.Skipped, skip) { // one for all seeds
-			doc.Skipped = append(doc.Skipped, skip)
-		}
+		leaveOut(doc, lab.Skip{Scenario: t.Scenario, ID: t.ID, Reason: reason}, jobs[i].skip)
 	}
 	if worst != nil {
 		return nil, worst
@@ -560,43 +572,78 @@ func finish(doc *lab.Document, list []*scenarios.Scenario, jobs []job, results [
 				continue
 			case results[k].Scenario == "":
 				left = true
-				skip := lab.Skip{Scenario: s.Name, ID: j.trial.ID, Reason: why}
-				if !slices.Contains(doc.Skipped, skip) { // one for all seeds
-					doc.Skipped = append(doc.Skipped, skip)
+				after := 0
+				if doc.Run.Shard != nil {
+					after = doc.Run.Shard.Planned
 				}
+				leaveOut(doc, lab.Skip{Scenario: s.Name, ID: j.trial.ID, Reason: why}, j.skip+after)
 				continue
 			}
 			store := labs[j.ground].Store()
 			store.ChosenBy = j.ground.chosenBy
-			if results[k].Simulated {
-				own = append(own, results[k])
-				continue // no store had a part in it
-			}
-			if doc.Run.Store.Engine == "" {
-				doc.Run.Store = store
-			}
-			if store.Engine != doc.Run.Store.Engine || store.ChosenBy != doc.Run.Store.ChosenBy {
-				results[k].Store = &store
-			}
+			served(doc, &results[k], store)
 			if keys := results[k].Keys; keys != nil {
 				keys.ChosenBy = j.ground.redisBy
 			}
 			own = append(own, results[k])
+			if doc.Run.Shard != nil {
+				doc.Run.Shard.Results = append(doc.Run.Shard.Results, j.place)
+			}
 		}
 		if len(own) == 0 {
 			continue
 		}
 		doc.Results = append(doc.Results, own...)
-		focus := s.Focus
-		if !slices.ContainsFunc(own, func(r lab.Result) bool { return r.ID == focus }) {
-			focus = judge.Focus(own)
-		}
-		doc.Scenarios = append(doc.Scenarios, lab.ScenarioInfo{
+		doc.Scenarios = append(doc.Scenarios, concluded(lab.ScenarioInfo{
 			Name: s.Name, Title: s.Title, Family: s.Family, Lesson: s.Lesson, Next: s.Next,
 			Currency: s.Currency, Begin: s.Begin,
-			Shown: judge.Conclude(own, focus, s.Remedy, s.Currency), Baseline: own[0].ID, Focus: focus,
-		})
+		}, own, s.Focus, s.Remedy))
+		if doc.Run.Shard != nil {
+			doc.Run.Shard.Scenarios = append(doc.Run.Shard.Scenarios, lab.ShardScenario{Name: s.Name, Focus: s.Focus, Remedy: s.Remedy})
+		}
 	}
+	summarize(doc)
+	return left
+}
+
+// leaveOut adds to what was skipped, once for all seeds. place is where it stands among what the whole
+// run skips.
+func leaveOut(doc *lab.Document, skip lab.Skip, place int) {
+	if slices.Contains(doc.Skipped, skip) {
+		return
+	}
+	doc.Skipped = append(doc.Skipped, skip)
+	if doc.Run.Shard != nil {
+		doc.Run.Shard.Skipped = append(doc.Run.Shard.Skipped, place)
+	}
+}
+
+// served notes which store had the orders of a result: that of the first is the run's. What is
+// simulated had none.
+func served(doc *lab.Document, r *lab.Result, store lab.Store) {
+	r.Store = nil
+	if r.Simulated {
+		return
+	}
+	if doc.Run.Store.Engine == "" {
+		doc.Run.Store = store
+	}
+	if store.Engine != doc.Run.Store.Engine || store.ChosenBy != doc.Run.Store.ChosenBy {
+		r.Store = &store
+	}
+}
+
+// concluded says what all results of a scenario come to. focus and remedy are those of its file.
+func concluded(info lab.ScenarioInfo, own []lab.Result, focus, remedy string) lab.ScenarioInfo {
+	if !slices.ContainsFunc(own, func(r lab.Result) bool { return r.ID == focus }) {
+		focus = judge.Focus(own)
+	}
+	info.Shown, info.Baseline, info.Focus = judge.Conclude(own, focus, remedy, info.Currency), own[0].ID, focus
+	return info
+}
+
+// summarize counts the results by verdict.
+func summarize(doc *lab.Document) {
 	for _, r := range doc.Results {
 		switch r.Verdict {
 		case lab.AsExpected:
@@ -610,7 +657,6 @@ func finish(doc *lab.Document, list []*scenarios.Scenario, jobs []job, results [
 		}
 	}
 	doc.Summary.Skipped = len(doc.Skipped)
-	return left
 }
 
 // exitCode is the worst of what happened: 70 > 3 > 5 > 1 > 4 > 0, and an interrupt before all but
@@ -637,8 +683,8 @@ func exitCode(doc *lab.Document, o Options, interrupted, late bool) int {
 		return ExitNotHeld
 	case doc.Summary.Inconclusive > 0 && !o.Lenient:
 		return ExitInconclusive
-	case len(doc.Results) == 0:
-		return ExitUsage // nothing was run
+	case len(doc.Results) == 0 && (doc.Run.Shard == nil || doc.Run.Shard.Planned == 0):
+		return ExitUsage // nothing was run, nor is it in another part
 	}
 	return ExitHeld
 }
