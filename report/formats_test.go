@@ -80,8 +80,8 @@ func TestReportAgain(t *testing.T) {
 		}
 		o := Options{Width: 80, Unicode: true, Rows: true, Timeline: "always", Verbose: true}
 		for _, f := range Formats {
-			if diff := cmp.Diff(printed(t, f, d, o), printed(t, f, again, o)); diff != "" {
-				t.Errorf("%s as %s: -first +again:\n%s", name, f.Name, diff)
+			if first, second := printed(t, f, d, o), printed(t, f, again, o); first != second {
+				t.Errorf("%s as %s: -first +again:\n%s", name, f.Name, cmp.Diff(first, second))
 			}
 		}
 	}
