@@ -24,6 +24,7 @@ type runFlags struct {
 	lenient string // what an inconclusive trial does to the exit code
 	seed    int64
 	shard   string // i/n
+	vary    []string
 	outputs outputFlags
 	options suite.Options
 }
@@ -37,6 +38,7 @@ func (a *app) runCommand() *cobra.Command {
 			"it, or ending in .yaml or .yml; - is standard input). NAME:ID runs one\n" +
 			"configuration of a scenario.",
 		Example: "  retrylab run read-timeout\n" +
+			"  retrylab run read-timeout --vary caller.timeouts.read=1s..15s/1s\n" +
 			"  retrylab run read-timeout --set caller.timeouts.read=15s\n" +
 			"  retrylab run unique-index --rows\n" +
 			"  retrylab run mine.yaml --assert 'effects == wanted'\n" +
@@ -58,6 +60,7 @@ func (a *app) runCommand() *cobra.Command {
 	fl.StringVar(&f.only, "only", "", "run only the configuration with this `id`")
 	fl.StringArrayVar(&f.options.Plan.Set, "set", nil, "override a value of the scenario: `path=value` (repeatable)")
 	fl.StringArrayVar(&f.options.Plan.Assert, "assert", nil, "demand more of every configuration: `expression`, such as 'effects == wanted' (repeatable)")
+	fl.StringArrayVar(&f.vary, "vary", nil, "take several values in turn: `path=a,b,c` or path=1s..15s/1s (repeatable: each combination is a row)")
 	fl.Int64Var(&f.seed, "seed", 1, "`seed` of everything that is drawn")
 	fl.IntVar(&f.options.Repeat, "repeat", 1, "run each configuration with `N` seeds: seed … seed+N-1")
 	fl.StringVar(&f.options.Clock, "clock", engine.Virtual, "`clock`: virtual (exact, in milliseconds) or wall (real time over loopback TCP)")
@@ -77,14 +80,16 @@ func (a *app) runCommand() *cobra.Command {
 	c.RegisterFlagCompletionFunc("store", cobra.FixedCompletions([]string{storage.SQLite, storage.Postgres, storage.Docker}, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("redis", cobra.FixedCompletions([]string{storage.Embedded, storage.Server}, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("clock", cobra.FixedCompletions([]string{engine.Virtual, engine.Wall}, cobra.ShellCompDirectiveNoFileComp))
-	c.RegisterFlagCompletionFunc("set", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		var paths []string
-		for _, p := range scenarios.Paths() {
-			paths = append(paths, p+"=")
-		}
-		return paths, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-	})
 	c.RegisterFlagCompletionFunc("shard", cobra.NoFileCompletions)
+	for _, flag := range []string{"set", "vary"} {
+		c.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var paths []string
+			for _, p := range scenarios.Paths() {
+				paths = append(paths, p+"=")
+			}
+			return paths, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		})
+	}
 	c.RegisterFlagCompletionFunc("assert", cobra.NoFileCompletions)
 	c.RegisterFlagCompletionFunc("only", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return configurationIDs(args), cobra.ShellCompDirectiveNoFileComp
@@ -113,6 +118,12 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	list, err := a.choose(args, &f)
 	if err != nil {
 		return err
+	}
+	if f.options.Vary, err = scenarios.ParseVary(f.vary); err != nil {
+		return err
+	}
+	if len(f.vary) > 0 && len(list) > 1 {
+		return usagef("name one, or one configuration of it: NAME:ID", "--vary is for one scenario, not %d", len(list))
 	}
 	a.warnOfSecrets(cmd.Flags())
 	a.interrupts.running.Store(true)

@@ -26,14 +26,22 @@ func writeTable(w io.Writer, d *lab.Document, o Options) error {
 	for _, b := range blocks {
 		p.gap()
 		p.headline(d, b)
-		if o.Timeline == "always" || o.Timeline != "never" && !suite {
+		grid := sweepOf(d, b)
+		if o.Timeline == "always" || o.Timeline != "never" && !suite && grid == nil {
 			if r := b.focus(); r != nil {
 				p.section(p.picture(b, r))
 			}
 		}
-		if err := p.table(b); err != nil {
+		var err error
+		if grid == nil {
+			err = p.table(b)
+		} else {
+			err = p.sweep(grid)
+		}
+		if err != nil {
 			return fmt.Errorf("scenario %q: %w", b.info.Name, err)
 		}
+		p.ties(b)
 		if o.Rows {
 			if err := p.orders(b); err != nil {
 				return fmt.Errorf("scenario %q: %w", b.info.Name, err)

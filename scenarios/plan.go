@@ -44,6 +44,15 @@ type Options struct {
 	Assert []string
 }
 
+// asserts are what Assert demands.
+func (o Options) asserts() []Demand {
+	var out []Demand
+	for _, text := range o.Assert {
+		out = append(out, Demand{Expression: text})
+	}
+	return out
+}
+
 // Parse reads a scenario and checks all of its configurations. name is what errors call the file.
 // An error is an [*Error] with a position in it.
 func Parse(name string, data []byte) (*Scenario, error) {
@@ -207,19 +216,16 @@ func (s *Scenario) Plan(o Options) ([]Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	var asserts []Demand
-	for _, text := range o.Assert {
-		asserts = append(asserts, Demand{Expression: text})
-	}
 	var trials []Trial
 	for i, v := range s.Variants {
 		if o.Only != "" && o.Only != v.ID {
 			continue
 		}
-		t, err := s.resolve(i, v, changes, asserts, o.Seed)
+		t, err := s.resolve(i, v, changes, o.asserts(), o.Seed)
 		if err != nil {
 			return nil, err
 		}
+		t.Row = i
 		trials = append(trials, t)
 	}
 	if len(trials) == 0 {
@@ -310,6 +316,11 @@ func (n *node) flow() string {
 // resolve makes the trial of one variant: the file's values, the variant's on top of them, those
 // of the command line on top of both, decoded strictly and checked.
 func (s *Scenario) resolve(i int, v Variant, changes []setting, asserts []Demand, seed int64) (Trial, error) {
+	return s.resolveRow(i, v, changes, asserts, seed, false)
+}
+
+// resolveRow is resolve, of a row that expects what the file says or, where it is only measured, nothing.
+func (s *Scenario) resolveRow(i int, v Variant, changes []setting, asserts []Demand, seed int64, measured bool) (Trial, error) {
 	root := s.tree.pick(slices.Concat(keysOf(reflect.TypeFor[Setup]()), []string{"expect", "invariant"}))
 	checks := s.tree // where expect and invariant stand
 	prefix := ""
@@ -334,6 +345,10 @@ func (s *Scenario) resolve(i int, v Variant, changes []setting, asserts []Demand
 		if err := set(root, c.path, c.value.clone(), c.at, nil); err != nil {
 			return Trial{}, err
 		}
+	}
+	if measured {
+		checks = &node{kind: mapping}
+		root = root.without("expect", "invariant", "premises")
 	}
 	d := decoder{source: s.Source}
 	var f file

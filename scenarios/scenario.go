@@ -275,6 +275,8 @@ type Trial struct {
 	Invariants    []Demand
 	Asserts       []Demand // demanded of every trial of the run; they stand in no file
 	Seed          int64
+	Row           int      // its place among the rows of the scenario, from 0
+	Varied        []Change // in a sweep, the settings that make this row, in the order of the sweep
 	Begin         string
 	Needs         string // the engine without which it shows nothing, with the reason in Why; empty for any
 	Why           string
@@ -304,14 +306,6 @@ func (s Server) ReplicaNames() []string {
 }
 
 // Position is the place of a configuration among the scenario's, from 0.
-func (s *Scenario) Position(id string) int {
-	for i, v := range s.Variants {
-		if v.ID == id {
-			return i
-		}
-	}
-	return len(s.Variants)
-}
 
 // FileType is the type of a scenario file, for the schema that is made from it.
 func FileType() reflect.Type { return reflect.TypeFor[file]() }

@@ -98,6 +98,12 @@ func (n *node) pick(names []string) *node {
 	return c
 }
 
+// without drops some keys of the mapping n.
+func (n *node) without(names ...string) *node {
+	n.keys = slices.DeleteFunc(n.keys, func(e entry) bool { return slices.Contains(names, e.name) })
+	return n
+}
+
 // clone copies n and everything below it.
 func (n *node) clone() *node {
 	c := *n

@@ -31,6 +31,7 @@ type pair struct {
 // pairs are everything that decides a trial: the deciding pairs and how each send ended.
 type pairs struct {
 	list []pair
+	ties []string // pairs of which both fall into one instant
 	plan lab.Observation
 }
 
@@ -87,6 +88,18 @@ func deciding(t scenarios.Trial, plan lab.Observation) pairs {
 	return p
 }
 
+// ties are the pairs whose order decides how many effects there are and that fall into one instant of a trial
+// on the virtual clock.
+func ties(t scenarios.Trial, obs lab.Observation) []string {
+	p := pairs{plan: obs}
+	p.keys()
+	p.locks(t.Setup.Server.Guard.Lease)
+	p.reads()
+	p.windows(t)
+	p.crashes()
+	return p.ties
+}
+
 // closest returns the pair with the smallest gap.
 func (p pairs) closest() (pair, bool) {
 	if len(p.list) == 0 {
@@ -104,6 +117,8 @@ func (p *pairs) add(name string, find func(lab.Observation) (time.Duration, time
 	}
 	if gap := max(second-first, first-second); gap >= tie {
 		p.list = append(p.list, pair{name: name, gap: gap, find: find})
+	} else {
+		p.ties = append(p.ties, fmt.Sprintf("%s at %s", name, first.Round(time.Millisecond)))
 	}
 }
 

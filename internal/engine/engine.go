@@ -65,6 +65,9 @@ func (l *Lab) Run(ctx context.Context, t scenarios.Trial) lab.Observation {
 		return l.onWall(ctx, t)
 	}
 	obs, _ := l.onVirtual(ctx, t)
+	if len(t.Varied) > 0 && obs.Broken == "" {
+		obs.Ties = ties(t, obs)
+	}
 	return obs
 }
 

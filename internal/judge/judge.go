@@ -27,6 +27,9 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 		Checks: []lab.Check{}, Reasons: []string{}, Uncounted: len(obs.Nodes) == 0,
 		Simulated: t.Setup.Simulate,
 	}
+	for _, c := range t.Varied {
+		r.Varied = append(r.Varied, lab.Setting{Path: c.Path, Value: c.Value})
+	}
 	r.Answers = view{trial: t, obs: obs}.answers()
 	r.Ledgers = ledgers(t, obs)
 	for _, l := range r.Ledgers {

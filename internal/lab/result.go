@@ -101,12 +101,36 @@ type Said struct {
 	Measured int    `json:"measured"`
 }
 
+// Setting is one value of a scenario file, by its path.
+type Setting struct {
+	Path  string `json:"path"`
+	Value string `json:"value"`
+}
+
+// Varying is a setting that takes several values in turn.
+type Varying struct {
+	Path   string   `json:"path"`
+	Values []string `json:"values"`
+}
+
+// Tie says what the seed alone decides.
+type Tie struct {
+	Pairs []string `json:"pairs"`         // the events, with the instant that they share
+	Least int      `json:"effects_least"` // with one first or the other: measured, by a little more and less processing
+	Most  int      `json:"effects_most"`
+}
+
 // Result is one judged trial.
 type Result struct {
-	Scenario      string  `json:"scenario"`
-	Configuration string  `json:"configuration"`
-	ID            string  `json:"id"`
-	Seed          int64   `json:"seed"`
+	Scenario      string `json:"scenario"`
+	Configuration string `json:"configuration"`
+	ID            string `json:"id"`
+	Seed          int64  `json:"seed"`
+	// Varied are the settings that make this row, where the run is a sweep.
+	Varied []Setting `json:"varied,omitempty"`
+	// Tie is there where two deciding events fall into one instant, and which of them is first makes
+	// another number of effects. It is looked for in sweeps only.
+	Tie           *Tie    `json:"tie,omitempty"`
 	Simulated     bool    `json:"simulated,omitempty"` // no machines and no database: there are counts, and neither events nor orders nor reasons
 	Counts        Counts  `json:"counts"`
 	Uncounted     bool    `json:"uncounted,omitempty"` // the trial broke before anything was counted: the zeros mean nothing
@@ -196,11 +220,13 @@ type RunInfo struct {
 	Assert []string `json:"assert,omitempty"`
 	Repeat int      `json:"repeat,omitempty"`
 	Only   []string `json:"only,omitempty"` // scenario:id
-	Store  Store    `json:"store"`
 	// InconclusivePasses is set when an inconclusive trial was not to fail the run.
 	InconclusivePasses bool `json:"inconclusive_passes,omitempty"`
 	// Shard is set where the document holds a part of the run.
 	Shard *Shard `json:"shard,omitempty"`
+	// Vary are the settings that take several values in turn, each combination a row.
+	Vary  []Varying `json:"vary,omitempty"`
+	Store Store     `json:"store"`
 	// Interrupted is set when the run was stopped before its end; the results are those that
 	// were complete by then.
 	Interrupted bool `json:"interrupted,omitempty"`

@@ -96,7 +96,7 @@ func Merge(parts []*lab.Document, names []string) (*lab.Document, error) {
 		for n < len(rest) && rest[n].Scenario == name {
 			n++
 		}
-		doc.Scenarios = append(doc.Scenarios, concluded(infos[name], rest[:n], said[name].Focus, said[name].Remedy))
+		doc.Scenarios = append(doc.Scenarios, concluded(infos[name], rest[:n], doc.Run.Vary, said[name].Focus, said[name].Remedy))
 		rest = rest[n:]
 	}
 	summarize(&doc)

@@ -43,6 +43,7 @@ const wallJobs = 8
 // Options say how scenarios are run.
 type Options struct {
 	Plan      scenarios.Options // Seed is the first of them
+	Vary      []scenarios.Vary  // settings that take several values in turn, in place of the configurations
 	Only      map[string]string // the one configuration of a scenario, by its name
 	Repeat    int               // seeds Seed … Seed+Repeat-1; 0 is one, or those that a scenario names
 	Clock     string            // engine.Virtual or engine.Wall
@@ -281,11 +282,17 @@ func newDocument(list []*scenarios.Scenario, o Options) *lab.Document {
 			Exit: lab.ShardExitOptions{NotHeld: o.NotHeld, RequireAll: o.RequireAll},
 		}
 	}
+	for _, v := range o.Vary {
+		doc.Run.Vary = append(doc.Run.Vary, lab.Varying{Path: v.Path, Values: v.Values})
+	}
 	digest := sha256.New()               // of the whole run: its parts have the same
 	engine, _ := storage.Engine(o.Store) // and no more of it: there may be a password in it
 	fmt.Fprintln(digest, o.Version, o.Plan.Seed, o.Repeat, o.Clock, doc.Run.Speed, o.Plan.Set, engine, kindOf(o.Redis))
 	for _, text := range o.Plan.Assert {
 		fmt.Fprintf(digest, "assert %q\n", text)
+	}
+	if len(o.Vary) > 0 {
+		fmt.Fprintln(digest, doc.Run.Vary)
 	}
 	for _, s := range list {
 		if id := o.Only[s.Name]; id != "" {
@@ -307,7 +314,7 @@ func plan(list []*scenarios.Scenario, o Options, doc *lab.Document) ([]job, erro
 			p := o.Plan
 			p.Seed = seed
 			p.Only = o.Only[s.Name]
-			planned, err := s.Plan(p)
+			planned, err := o.trials(s, p, doc)
 			if err != nil {
 				return nil, err
 			}
@@ -349,9 +356,25 @@ func plan(list []*scenarios.Scenario, o Options, doc *lab.Document) ([]job, erro
 		if a.scenario != b.scenario {
 			return a.scenario - b.scenario
 		}
-		return list[a.scenario].Position(a.trial.ID) - list[b.scenario].Position(b.trial.ID)
+		return a.trial.Row - b.trial.Row
 	})
 	return jobs, nil
+}
+
+// trials are those of a scenario with one seed: its configurations, or one of them with every combination of
+// what varies. A combination that cannot be is skipped.
+func (o Options) trials(s *scenarios.Scenario, p scenarios.Options, doc *lab.Document) ([]scenarios.Trial, error) {
+	if len(o.Vary) == 0 {
+		return s.Plan(p)
+	}
+	trials, impossible, err := s.Sweep(p, o.Vary)
+	for _, x := range impossible {
+		skip := lab.Skip{Scenario: s.Name, ID: x.ID, Reason: "it cannot be: " + x.Reason()}
+		if !slices.Contains(doc.Skipped, skip) { // one for all seeds
+			doc.Skipped = append(doc.Skipped, skip)
+		}
+	}
+	return trials, err
 }
 
 // seeds lists the seeds that a scenario is run with.
@@ -558,7 +581,36 @@ func one(ctx context.Context, l *engine.Lab, t scenarios.Trial, run func(*engine
 			r = judge.Decide(t, lab.Observation{Broken: fmt.Sprintf("panic: %v", v), Defect: true})
 		}
 	}()
-	return judge.Decide(t, run(l, ctx, t))
+	obs := run(l, ctx, t)
+	r = judge.Decide(t, obs)
+	r.Tie = broken(r, obs.Ties, func(by time.Duration) lab.Result {
+		t.Setup.Server.Processing += by
+		defer func() { t.Setup.Server.Processing -= by }()
+		return judge.Decide(t, run(l, ctx, t))
+	})
+	return r
+}
+
+// nudge is by how much the time of processing is changed to break a tie: more than the latencies and offsets
+// that keep flows apart.
+const nudge = 2 * time.Millisecond
+
+// broken runs a trial with ties again, with a little more and a little less processing, so that the one and then
+// the other event comes first. It is nil where that makes no other number of effects.
+func broken(r lab.Result, ties []string, with func(by time.Duration) lab.Result) *lab.Tie {
+	if len(ties) == 0 {
+		return nil
+	}
+	tie := lab.Tie{Pairs: ties, Least: r.Counts.Effects, Most: r.Counts.Effects}
+	for _, by := range []time.Duration{-nudge, nudge} {
+		if other := with(by); other.Verdict != lab.Inconclusive {
+			tie.Least, tie.Most = min(tie.Least, other.Counts.Effects), max(tie.Most, other.Counts.Effects)
+		}
+	}
+	if tie.Least == tie.Most {
+		return nil
+	}
+	return &tie
 }
 
 // finish fills the document in. What was not run stands among the skipped, with why. It reports
@@ -597,7 +649,7 @@ func finish(doc *lab.Document, list []*scenarios.Scenario, jobs []job, results [
 		doc.Scenarios = append(doc.Scenarios, concluded(lab.ScenarioInfo{
 			Name: s.Name, Title: s.Title, Family: s.Family, Lesson: s.Lesson, Next: s.Next,
 			Currency: s.Currency, Begin: s.Begin,
-		}, own, s.Focus, s.Remedy))
+		}, own, doc.Run.Vary, s.Focus, s.Remedy))
 		if doc.Run.Shard != nil {
 			doc.Run.Shard.Scenarios = append(doc.Run.Shard.Scenarios, lab.ShardScenario{Name: s.Name, Focus: s.Focus, Remedy: s.Remedy})
 		}
@@ -634,11 +686,14 @@ func served(doc *lab.Document, r *lab.Result, store lab.Store) {
 }
 
 // concluded says what all results of a scenario come to. focus and remedy are those of its file.
-func concluded(info lab.ScenarioInfo, own []lab.Result, focus, remedy string) lab.ScenarioInfo {
+func concluded(info lab.ScenarioInfo, own []lab.Result, vary []lab.Varying, focus, remedy string) lab.ScenarioInfo {
 	if !slices.ContainsFunc(own, func(r lab.Result) bool { return r.ID == focus }) {
 		focus = judge.Focus(own)
 	}
 	info.Shown, info.Baseline, info.Focus = judge.Conclude(own, focus, remedy, info.Currency), own[0].ID, focus
+	if len(vary) > 0 {
+		info.Shown = judge.ConcludeSweep(own, vary)
+	}
 	return info
 }
 

@@ -582,3 +582,35 @@ func TestLeave(t *testing.T) {
 		<-ended
 	}
 }
+
+// TestTie: where the look at a key and the commit under it share an instant, both orders of them are tried, and
+// what makes no difference is no tie.
+func TestTie(t *testing.T) {
+	t.Parallel()
+	s, err := scenarios.Builtin("read-timeout")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vary, err := scenarios.ParseVary([]string{"caller.timeouts.read=10s,11s", "server.guard=check-then-insert,unique-index"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := Run(t.Context(), []*scenarios.Scenario{s}, Options{
+		Plan: scenarios.Options{Seed: 1, Set: []string{"caller.key=operation"}}, Vary: vary, Clock: engine.Virtual,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range doc.Results {
+		tied := r.ID == "read-11s-guard-check-then-insert"
+		switch {
+		case tied != (r.Tie != nil):
+			t.Errorf("%s: the tie is %+v", r.ID, r.Tie)
+		case tied && (r.Tie.Least != 1 || r.Tie.Most != 2 || len(r.Tie.Pairs) != 1):
+			t.Errorf("%s: %+v, want 1 or 2 effects for one pair of events", r.ID, r.Tie)
+		}
+	}
+	if want := "check-then-insert: 2 orders; at 11s the seed decides. unique-index: 1 order everywhere."; doc.Scenarios[0].Shown != want {
+		t.Errorf("it says %q, want %q", doc.Scenarios[0].Shown, want)
+	}
+}

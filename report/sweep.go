@@ -1,0 +1,190 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"retrylab/internal/lab"
+)
+
+// A sweep is the results of two settings that vary, as cells: the setting with more values goes down.
+type sweep struct {
+	down, across lab.Varying
+	cells        map[[2]string][]*lab.Result // by the values down and across; one result for each seed
+}
+
+// sweepOf returns the sweep that a block is, nil where it is none of exactly two settings.
+func sweepOf(d *lab.Document, b *block) *sweep {
+	if len(d.Run.Vary) != 2 {
+		return nil
+	}
+	s := &sweep{down: d.Run.Vary[0], across: d.Run.Vary[1], cells: map[[2]string][]*lab.Result{}}
+	turned := len(s.across.Values) > len(s.down.Values)
+	if turned {
+		s.down, s.across = s.across, s.down
+	}
+	for _, r := range b.results {
+		if len(r.Varied) != 2 {
+			return nil
+		}
+		at := [2]string{r.Varied[0].Value, r.Varied[1].Value}
+		if turned {
+			at[0], at[1] = at[1], at[0]
+		}
+		s.cells[at] = append(s.cells[at], r)
+	}
+	return s
+}
+
+// The marks behind a number of orders, with their meaning, in the order in which they stand.
+const (
+	markMore = "!"
+	markLost = "<"
+	markTie  = "~"
+	markFail = "x"
+	markOpen = "?"
+	markNone = "-"
+)
+
+var markMeanings = []struct{ mark, meaning string }{
+	{markMore, "more than wanted"},
+	{markLost, "believed ok and not there"},
+	{markTie, "the seed decides"},
+	{markFail, "not held"},
+	{markOpen, "inconclusive"},
+	{markNone, "not run"},
+}
+
+// cell is the number of orders of a combination with its marks. Several seeds make a range of it.
+func (s *sweep) cell(down, across string) string {
+	results := s.cells[[2]string{down, across}]
+	if len(results) == 0 {
+		return markNone
+	}
+	least, most := results[0].Counts.Effects, results[0].Counts.Effects
+	var more, lost, tied, failed, open bool
+	for _, r := range results {
+		if r.Verdict == lab.Inconclusive {
+			open = true
+			continue
+		}
+		least, most = min(least, r.Counts.Effects), max(most, r.Counts.Effects)
+		if r.Tie != nil {
+			least, most, tied = min(least, r.Tie.Least), max(most, r.Tie.Most), true
+			more = more || r.Tie.Most > r.Counts.Wanted
+		}
+		more, lost = more || r.Counts.Duplicates > 0, lost || r.Counts.Lost > 0
+		failed = failed || r.Verdict == lab.NotAsExpected
+	}
+	text := strconv.Itoa(least)
+	if most > least {
+		text += "-" + strconv.Itoa(most)
+	}
+	for _, m := range []struct {
+		set  bool
+		mark string
+	}{{more, markMore}, {lost, markLost}, {tied, markTie}, {failed, markFail}, {open, markOpen}} {
+		if m.set {
+			text += m.mark
+		}
+	}
+	return text
+}
+
+// sweep writes the grid of a sweep: orders for each combination. Columns that the page has no room for go
+// into a further grid below.
+func (p *page) sweep(s *sweep) error {
+	p.gap()
+	p.wrapped(plain, "  ", fmt.Sprintf("orders by %s (down) and %s (across)", p.text(s.down.Path), p.text(s.across.Path)), 4)
+	head := column{head: lastStep(p.text(s.down.Path)), right: true}
+	for _, v := range s.down.Values {
+		head.cells = append(head.cells, p.text(v))
+	}
+	var columns []column
+	marks := ""
+	for _, across := range s.across.Values {
+		c := column{head: p.text(across)}
+		digits := 0
+		for _, down := range s.down.Values {
+			cell := s.cell(down, across)
+			digits = max(digits, len(strings.TrimRight(cell, "!<~x?")))
+			c.cells = append(c.cells, cell)
+			marks += strings.TrimLeft(cell, "0123456789")
+		}
+		for i, cell := range c.cells {
+			n := strings.TrimRight(cell, "!<~x?")
+			c.cells[i] = strings.Repeat(" ", digits-len(n)) + cell // the numbers stand on their last digit, the marks behind
+		}
+		columns = append(columns, c)
+	}
+	for len(columns) > 0 {
+		n, room := 0, p.width-2-columnWidth(head)
+		for n < len(columns) && (n == 0 || p.wide || room >= len(gap)+columnWidth(columns[n])) {
+			room -= len(gap) + columnWidth(columns[n])
+			n++
+		}
+		lines, err := grid(append([]column{head}, columns[:n]...))
+		if err != nil {
+			return err
+		}
+		p.gap()
+		for i, l := range lines {
+			st := plain
+			if i == 0 {
+				st = dim
+			}
+			p.line("  " + p.paint(st, p.clip(l, 2)))
+		}
+		columns = columns[n:]
+	}
+	var legend []string
+	for _, m := range markMeanings {
+		if strings.Contains(marks, m.mark) && (m.mark != markNone || s.missing()) {
+			legend = append(legend, m.mark+" "+m.meaning)
+		}
+	}
+	if len(legend) > 0 {
+		p.wrapped(dim, "  ", strings.Join(legend, ", "), 2)
+		p.gap()
+	}
+	return nil
+}
+
+// missing reports whether a combination has no result.
+func (s *sweep) missing() bool {
+	return len(s.cells) < len(s.down.Values)*len(s.across.Values)
+}
+
+// ties says what the seed decides, and why it does.
+func (p *page) ties(b *block) {
+	const most = 3
+	told := 0
+	for _, r := range b.results {
+		if r.Tie == nil {
+			continue
+		}
+		if told++; told > most {
+			continue
+		}
+		p.wrapped(plain, "  ", fmt.Sprintf("%s: %s are in one instant, and the seed decides. With 2 ms more or less of processing there are %d or %d orders.",
+			b.name(p.setting, r), p.prose(strings.Join(r.Tie.Pairs, ", and ")), r.Tie.Least, r.Tie.Most), 4)
+	}
+	if told > most {
+		p.wrapped(plain, "  ", fmt.Sprintf("So it is in %d more.", told-most), 4)
+	}
+}
+
+// columnWidth is what a column takes of a line.
+func columnWidth(c column) int {
+	n := width(c.head)
+	for _, cell := range c.cells {
+		n = max(n, width(cell))
+	}
+	return n
+}
+
+// lastStep is the end of a path.
+func lastStep(path string) string {
+	return path[strings.LastIndexByte(path, '.')+1:]
+}
