@@ -3,47 +3,18 @@ package schema_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
-	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"retrylab/internal/schema"
 	"retrylab/internal/suite"
 	"retrylab/scenarios"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// TestGolden keeps the schemas where a review sees a change of them.
-func TestGolden(t *testing.T) {
-	t.Parallel()
-	for _, kind := range schema.Kinds {
-		got, err := schema.Of(kind)
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join("testdata", kind+".schema.json")
-		if *update {
-			if err := os.WriteFile(path, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", path, diff)
-		}
-	}
-}
 
 // compile reads a schema with a library that knows nothing of how it was made.
 func compile(t *testing.T, kind string) *jsonschema.Schema {
