@@ -54,7 +54,7 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: "lab", Title: "The lab:"},
 		&cobra.Group{ID: "files", Title: "Scenario files:"},
 	)
-	for _, c := range []*cobra.Command{a.runCommand(), a.listCommand(), a.describeCommand(), a.layersCommand(), a.serveCommand(), a.reportCommand()} {
+	for _, c := range []*cobra.Command{a.runCommand(), a.listCommand(), a.describeCommand(), a.layersCommand(), a.serveCommand(), a.reportCommand(), a.compareCommand()} {
 		c.GroupID = "lab"
 		root.AddCommand(c)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"retrylab/internal/engine"
+	"retrylab/internal/lab"
 	"retrylab/internal/storage"
 	"retrylab/internal/suite"
 	"retrylab/scenarios"
@@ -24,6 +25,7 @@ type runFlags struct {
 	lenient string // what an inconclusive trial does to the exit code
 	seed    int64
 	shard   string // i/n
+	base    string // id of the configuration that the others are held against
 	vary    []string
 	outputs outputFlags
 	options suite.Options
@@ -46,10 +48,8 @@ func (a *app) runCommand() *cobra.Command {
 			"  retrylab run check-then-insert --clock wall --speed 20",
 		ValidArgsFunction: completeScenarios,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, flag := range []string{"clock", "speed", "seed", "format", "store", "pg-bindir", "redis"} {
-				if err := environment(cmd.Flags(), flag, variable(flag)); err != nil {
-					return err
-				}
+			if err := fromEnvironment(cmd); err != nil {
+				return err
 			}
 			return a.run(cmd, args, f)
 		},
@@ -58,9 +58,31 @@ func (a *app) runCommand() *cobra.Command {
 	fl.BoolVar(&f.all, "all", false, "run every built-in scenario")
 	tagFlag(c, &f.tags, "run the built-in scenarios with this `tag` (repeatable: any of them)")
 	fl.StringVar(&f.only, "only", "", "run only the configuration with this `id`")
-	fl.StringArrayVar(&f.options.Plan.Set, "set", nil, "override a value of the scenario: `path=value` (repeatable)")
 	fl.StringArrayVar(&f.options.Plan.Assert, "assert", nil, "demand more of every configuration: `expression`, such as 'effects == wanted' (repeatable)")
 	fl.StringArrayVar(&f.vary, "vary", nil, "take several values in turn: `path=a,b,c` or path=1s..15s/1s (repeatable: each combination is a row)")
+	fl.BoolVar(&f.options.RequireAll, "require-all", false, "exit with 3 when a scenario is skipped for want of a store")
+	fl.StringVar(&f.shard, "shard", "", "run only part `i/n` of it, such as 2/4; retrylab report --merge puts the results together")
+	fl.BoolVar(&f.options.FailFast, "fail-fast", false, "start no further trial after the first that does not hold")
+	fl.DurationVar(&f.options.TimeLimit, "time-limit", 0, "give up after this real `time`, with what is complete; exit code 5")
+	fl.StringVar(&f.base, "baseline", "", "hold the other configurations against the one with this `id`")
+	f.labFlags(c)
+	f.outputs.flags(c)
+	c.RegisterFlagCompletionFunc("shard", cobra.NoFileCompletions)
+	c.RegisterFlagCompletionFunc("vary", completePaths)
+	c.RegisterFlagCompletionFunc("assert", cobra.NoFileCompletions)
+	c.RegisterFlagCompletionFunc("baseline", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return configurationIDs(args), cobra.ShellCompDirectiveNoFileComp
+	})
+	c.RegisterFlagCompletionFunc("only", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return configurationIDs(args), cobra.ShellCompDirectiveNoFileComp
+	})
+	return c
+}
+
+// labFlags are the flags of every command that runs trials.
+func (f *runFlags) labFlags(c *cobra.Command) {
+	fl := c.Flags()
+	fl.StringArrayVar(&f.options.Plan.Set, "set", nil, "override a value of the scenario: `path=value` (repeatable)")
 	fl.Int64Var(&f.seed, "seed", 1, "`seed` of everything that is drawn")
 	fl.IntVar(&f.options.Repeat, "repeat", 1, "run each configuration with `N` seeds: seed … seed+N-1")
 	fl.StringVar(&f.options.Clock, "clock", engine.Virtual, "`clock`: virtual (exact, in milliseconds) or wall (real time over loopback TCP)")
@@ -68,33 +90,33 @@ func (a *app) runCommand() *cobra.Command {
 	fl.StringVar(&f.options.Store, "store", "", "`store` of the orders: sqlite, postgres, postgres://…, docker or docker:IMAGE (default: what the scenario needs, else sqlite)")
 	fl.StringVar(&f.options.Redis, "redis", "", "`place` of keys beside the store: embedded, server or redis://… (default: embedded, or what the scenario needs)")
 	fl.StringVar(&f.options.Bin, "pg-bindir", "", "`directory` of the PostgreSQL binaries, for --store postgres")
-	fl.BoolVar(&f.options.RequireAll, "require-all", false, "exit with 3 when a scenario is skipped for want of a store")
-	fl.StringVar(&f.shard, "shard", "", "run only part `i/n` of it, such as 2/4; retrylab report --merge puts the results together")
 	fl.IntVar(&f.options.Jobs, "jobs", 0, "`N` trials side by side (default: one per processor; 8 on the wall clock)")
-	fl.BoolVar(&f.options.FailFast, "fail-fast", false, "start no further trial after the first that does not hold")
-	fl.DurationVar(&f.options.TimeLimit, "time-limit", 0, "give up after this real `time`, with what is complete; exit code 5")
-	f.outputs.flags(c)
 	fl.StringVar(&f.lenient, "inconclusive", "fail", "`effect` of an inconclusive trial on the exit code: fail (4) or pass")
 	fl.IntVar(&f.options.NotHeld, "fail-exit-code", suite.ExitNotHeld, "exit with `N` when something does not hold")
+	c.RegisterFlagCompletionFunc("set", completePaths)
 	c.RegisterFlagCompletionFunc("inconclusive", cobra.FixedCompletions(inconclusives, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("store", cobra.FixedCompletions([]string{storage.SQLite, storage.Postgres, storage.Docker}, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("redis", cobra.FixedCompletions([]string{storage.Embedded, storage.Server}, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("clock", cobra.FixedCompletions([]string{engine.Virtual, engine.Wall}, cobra.ShellCompDirectiveNoFileComp))
-	c.RegisterFlagCompletionFunc("shard", cobra.NoFileCompletions)
-	for _, flag := range []string{"set", "vary"} {
-		c.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			var paths []string
-			for _, p := range scenarios.Paths() {
-				paths = append(paths, p+"=")
-			}
-			return paths, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-		})
+}
+
+// fromEnvironment takes the flags that are not given from the environment.
+func fromEnvironment(cmd *cobra.Command) error {
+	for _, flag := range []string{"clock", "speed", "seed", "format", "store", "pg-bindir", "redis"} {
+		if err := environment(cmd.Flags(), flag, variable(flag)); err != nil {
+			return err
+		}
 	}
-	c.RegisterFlagCompletionFunc("assert", cobra.NoFileCompletions)
-	c.RegisterFlagCompletionFunc("only", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return configurationIDs(args), cobra.ShellCompDirectiveNoFileComp
-	})
-	return c
+	return nil
+}
+
+// completePaths offers the paths of a scenario file.
+func completePaths(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var paths []string
+	for _, p := range scenarios.Paths() {
+		paths = append(paths, p+"=")
+	}
+	return paths, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 var inconclusives = []string{"fail", "pass"}
@@ -125,6 +147,18 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if len(f.vary) > 0 && len(list) > 1 {
 		return usagef("name one, or one configuration of it: NAME:ID", "--vary is for one scenario, not %d", len(list))
 	}
+	if f.base != "" && len(list) > 1 {
+		return usagef("`retrylab compare A B` is for several", "--baseline is for one scenario, not %d", len(list))
+	}
+	var settings map[string][]lab.Setting
+	if f.base != "" {
+		if settings, err = settingsOf(list[0], f.options); err != nil {
+			return err
+		}
+		if err := checkBaseline(f.base, settings); err != nil {
+			return err
+		}
+	}
 	a.warnOfSecrets(cmd.Flags())
 	a.interrupts.running.Store(true)
 	outs, err := a.openOutputs(cmd, f.outputs)
@@ -145,6 +179,9 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	}
 	if doc.ExitCode == suite.ExitInterrupted {
 		doc.ExitCode = a.interrupts.code()
+	}
+	if f.base != "" {
+		holdAgainst(doc, f.base, settings)
 	}
 	if err := outs.write(doc); err != nil {
 		return err

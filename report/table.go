@@ -22,12 +22,12 @@ var Table = Format{
 func writeTable(w io.Writer, d *lab.Document, o Options) error {
 	p := &page{setting: newSetting(o)}
 	blocks := blocksOf(d)
-	suite := len(blocks) > 1 || len(d.Scenarios) > 1
+	suite := d.Comparison == nil && (len(blocks) > 1 || len(d.Scenarios) > 1)
 	for _, b := range blocks {
 		p.gap()
 		p.headline(d, b)
 		grid := sweepOf(d, b)
-		if o.Timeline == "always" || o.Timeline != "never" && !suite && grid == nil {
+		if o.Timeline == "always" || o.Timeline != "never" && !suite && grid == nil && d.Comparison == nil {
 			if r := b.focus(); r != nil {
 				p.section(p.picture(b, r))
 			}
@@ -42,6 +42,7 @@ func writeTable(w io.Writer, d *lab.Document, o Options) error {
 			return fmt.Errorf("scenario %q: %w", b.info.Name, err)
 		}
 		p.ties(b)
+		p.comparison(d, b)
 		if o.Rows {
 			if err := p.orders(b); err != nil {
 				return fmt.Errorf("scenario %q: %w", b.info.Name, err)
@@ -51,13 +52,14 @@ func writeTable(w io.Writer, d *lab.Document, o Options) error {
 	p.stores(d)
 	p.failures(d)
 	p.skipped(d)
-	if !suite && len(blocks) == 1 {
+	if !suite && len(blocks) == 1 && d.Comparison == nil {
 		p.lesson(blocks[0].info)
 	}
+	p.changes(d)
 	p.summary(d, suite)
 	// Whoever has something to mend is not sent on.
 	sound := d.Summary.NotAsExpected == 0 && d.Summary.Inconclusive == 0 && d.Summary.Skipped == 0
-	if !suite && sound && len(blocks) == 1 && blocks[0].info.Next != "" {
+	if !suite && sound && d.Comparison == nil && len(blocks) == 1 && blocks[0].info.Next != "" {
 		p.wrapped(plain, "", "next: retrylab run "+p.text(blocks[0].info.Next), 2)
 	}
 	if _, err := w.Write(p.buf.Bytes()); err != nil {
@@ -78,13 +80,18 @@ func (p *page) picture(b *block, r *lab.Result) []string {
 type block struct {
 	info    lab.ScenarioInfo
 	results []*lab.Result
-	ran     []int64             // the seeds, in order, each once
-	seeds   map[*lab.Result]int // how many of them came to what the row says
+	ran     []int64              // the seeds, in order, each once
+	seeds   map[*lab.Result]int  // how many of them came to what the row says
+	mixed   bool                 // its results are of several scenarios
+	letters map[[2]string]string // in a comparison, what each row is called for short, by scenario and id
 }
 
 // blocksOf gathers the results of a document by scenario, in the order of the document. A scenario
 // of which nothing ran has no block: its reason stands among the skipped.
 func blocksOf(d *lab.Document) []*block {
+	if d.Comparison != nil && len(d.Results) > 0 {
+		return []*block{together(d)}
+	}
 	var blocks []*block
 	byName := make(map[string]*block)
 	add := func(info lab.ScenarioInfo) *block {
@@ -115,6 +122,25 @@ func blocksOf(d *lab.Document) []*block {
 		}
 	}
 	return ran
+}
+
+// together makes one block of all results, in their order: rows that are held against each other stand in one table.
+func together(d *lab.Document) *block {
+	b := &block{info: lab.ScenarioInfo{Name: "comparison"}, mixed: len(d.Scenarios) > 1, letters: map[[2]string]string{}}
+	for i, row := range d.Comparison.Rows {
+		b.letters[[2]string{row.Scenario, row.ID}] = rowLetter(i)
+	}
+	for i := range d.Results {
+		b.results = append(b.results, &d.Results[i])
+	}
+	if len(d.Scenarios) > 0 {
+		b.info.Currency, b.info.Begin = d.Scenarios[0].Currency, d.Scenarios[0].Begin
+		if !b.mixed {
+			b.info.Name, b.info.Title = d.Scenarios[0].Name, d.Scenarios[0].Title
+		}
+	}
+	b.merge()
+	return b
 }
 
 // baselineFirst moves the results of the baseline to the front and keeps the rest in order.
@@ -153,7 +179,7 @@ func (b *block) merge() {
 
 // sameRow reports whether two results would be told in the same words.
 func sameRow(a, b *lab.Result) bool {
-	return a.ID == b.ID && a.Counts == b.Counts && a.Beliefs == b.Beliefs && a.Verdict == b.Verdict && a.Why == b.Why &&
+	return a.Scenario == b.Scenario && a.ID == b.ID && a.Counts == b.Counts && a.Beliefs == b.Beliefs && a.Verdict == b.Verdict && a.Why == b.Why &&
 		slices.Equal(a.Nodes, b.Nodes) && slices.Equal(a.Ledgers, b.Ledgers) &&
 		slices.EqualFunc(a.Checks, b.Checks, func(x, y lab.Check) bool {
 			return x.Name == y.Name && x.Held == y.Held && x.Actual == y.Actual && x.Expected == y.Expected
@@ -186,7 +212,13 @@ func (b *block) name(s *setting, r *lab.Result) string {
 	if name == "" {
 		name = s.text(r.ID)
 	}
-	alone := !slices.ContainsFunc(b.results, func(other *lab.Result) bool { return other != r && other.ID == r.ID })
+	if b.mixed {
+		name = s.text(r.Scenario) + ": " + name
+	}
+	if short := b.letters[[2]string{r.Scenario, r.ID}]; short != "" {
+		name = short + " " + name
+	}
+	alone := !slices.ContainsFunc(b.results, func(other *lab.Result) bool { return other != r && other.ID == r.ID && other.Scenario == r.Scenario })
 	switch n := b.seeds[r]; {
 	case alone: // the headline names the seeds
 	case n > 1:
@@ -438,6 +470,9 @@ func (p *page) summary(d *lab.Document, suite bool) {
 		trials[[2]string{d.Results[i].Scenario, d.Results[i].ID}]++
 	}
 	if len(d.Results) == 0 {
+		if d.Comparison != nil {
+			return // it holds what others ran against each other
+		}
 		p.gap()
 		if d.Run.Interrupted {
 			p.line(p.paint(warn, "interrupted before any result was complete"))

@@ -275,7 +275,8 @@ type Trial struct {
 	Invariants    []Demand
 	Asserts       []Demand // demanded of every trial of the run; they stand in no file
 	Seed          int64
-	Row           int      // its place among the rows of the scenario, from 0
+	Row           int // its place among the rows of the scenario, from 0
+	written       *node
 	Varied        []Change // in a sweep, the settings that make this row, in the order of the sweep
 	Begin         string
 	Needs         string // the engine without which it shows nothing, with the reason in Why; empty for any

@@ -258,6 +258,39 @@ type ShardExitOptions struct {
 	RequireAll bool `json:"require_all,omitempty"` // what was skipped for want of a store does
 }
 
+// Comparison holds configurations against the first of them, or one saved result against another.
+type Comparison struct {
+	// Settings are those in which the rows differ.
+	Settings []Contrast    `json:"settings"`
+	Rows     []ComparedRow `json:"rows"` // in the order of the results, the baseline first
+	// Changes are the trials that came out otherwise in the second of two saved results.
+	Changes  []Change `json:"changes,omitempty"`
+	Compared int      `json:"compared,omitempty"` // trials that are in both
+}
+
+// Contrast is a setting with its value in each row; "" where it is not set.
+type Contrast struct {
+	Path   string   `json:"path"`
+	Values []string `json:"values"`
+}
+
+// ComparedRow is one configuration of a comparison.
+type ComparedRow struct {
+	Scenario    string   `json:"scenario"`
+	ID          string   `json:"id"`
+	Differences []string `json:"differences"` // from the baseline, in words; empty where there is none
+	// Varies are the numbers that hang on the seed, with in how many seeds each came; absent where nobody asked.
+	Varies []string `json:"varies,omitzero"`
+}
+
+// Change is a trial that came out otherwise.
+type Change struct {
+	Scenario string   `json:"scenario"`
+	ID       string   `json:"id"`
+	Seed     int64    `json:"seed"`
+	What     []string `json:"what"`
+}
+
 // Document is one run's outcome: what every report format is a view of.
 type Document struct {
 	Schema        string         `json:"schema"`         // always "retrylab.result"
@@ -267,8 +300,10 @@ type Document struct {
 	Scenarios     []ScenarioInfo `json:"scenarios"`
 	Results       []Result       `json:"results"`
 	Skipped       []Skip         `json:"skipped"`
-	Summary       Summary        `json:"summary"`
-	ExitCode      int            `json:"exit_code"`
+	// Comparison is there where the results were held against each other.
+	Comparison *Comparison `json:"comparison,omitempty"`
+	Summary    Summary     `json:"summary"`
+	ExitCode   int         `json:"exit_code"`
 }
 
 // The identity of a result document.

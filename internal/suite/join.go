@@ -1,0 +1,64 @@
+package suite
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"retrylab/internal/lab"
+)
+
+// Join puts the result of a further run, with the same options, behind others. The first may be nil.
+func Join(whole, next *lab.Document) *lab.Document {
+	if whole == nil {
+		return next
+	}
+	for _, r := range next.Results {
+		if r.Store == nil && next.Run.Store.Engine != whole.Run.Store.Engine {
+			store := next.Run.Store
+			r.Store = &store
+		}
+		whole.Results = append(whole.Results, r)
+	}
+	for _, info := range next.Scenarios {
+		if !slices.ContainsFunc(whole.Scenarios, func(other lab.ScenarioInfo) bool { return other.Name == info.Name }) {
+			whole.Scenarios = append(whole.Scenarios, info)
+		}
+	}
+	whole.Skipped = append(whole.Skipped, next.Skipped...)
+	whole.Run.Only = append(whole.Run.Only, next.Run.Only...)
+	whole.Run.Interrupted = whole.Run.Interrupted || next.Run.Interrupted
+	id := sha256.Sum256(fmt.Append(nil, whole.Run.ID, next.Run.ID))
+	whole.Run.ID = hex.EncodeToString(id[:8])
+	whole.Summary = lab.Summary{}
+	summarize(whole)
+	whole.ExitCode = worse(whole.ExitCode, next.ExitCode)
+	return whole
+}
+
+// worse is the worse of two exit codes, in the order in which one run chooses its own.
+func worse(a, b int) int {
+	rank := func(code int) int {
+		switch code {
+		case ExitInternal:
+			return 6
+		case ExitEnvironment:
+			return 4
+		case ExitTimeLimit:
+			return 3
+		case ExitInconclusive:
+			return 1
+		case ExitHeld:
+			return 0
+		}
+		if code > 128 {
+			return 5 // interrupted, by whatever signal
+		}
+		return 2 // not held, whatever its code was to be
+	}
+	if rank(b) > rank(a) {
+		return b
+	}
+	return a
+}
