@@ -40,7 +40,7 @@ func TestDocuments(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	t.Setenv("LC_ALL", "C.UTF-8")
 	t.Setenv("NO_COLOR", "1")
-	for _, name := range []string{"RETRYLAB_CLOCK", "RETRYLAB_SPEED", "RETRYLAB_SEED", "RETRYLAB_FORMAT", "RETRYLAB_COLOR", "CLICOLOR_FORCE", "FORCE_COLOR"} {
+	for _, name := range []string{"RETRYLAB_CLOCK", "RETRYLAB_SPEED", "RETRYLAB_SEED", "RETRYLAB_FORMAT", "RETRYLAB_COLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"} {
 		t.Setenv(name, "")
 	}
 	for _, document := range documents {

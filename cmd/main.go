@@ -31,6 +31,8 @@ type app struct {
 	interrupts     *interrupts
 	runSuite       func(context.Context, []*scenarios.Scenario, suite.Options) (*lab.Document, error)
 	look           look
+	commands       io.Writer // takes the commands of GitHub's runner
+	gitHub         string    // auto or off
 	code           int
 }
 
@@ -40,7 +42,11 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
-	return &app{stdin: stdin, stdout: stdout, stderr: stderr, runSuite: suite.Run}
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, commands: stderr, runSuite: suite.Run}
+	if onGitHub() {
+		a.stdout, a.stderr = &inert{Writer: stdout}, &inert{Writer: stderr}
+	}
+	return a
 }
 
 func (a *app) main(args []string) (code int) {
@@ -164,6 +170,7 @@ func (a *app) complain(err error) {
 		}
 	}
 	fmt.Fprintln(a.stderr, strings.Join(lines, "\n"))
+	a.annotateMistake(err)
 }
 
 // excerpt is a line of a file that a message shows, or the line below it with the caret.

@@ -93,6 +93,8 @@ type destination struct {
 func (a *app) openOutputs(cmd *cobra.Command, f outputFlags) (*outputs, error) {
 	changed := cmd.Flags().Changed
 	switch {
+	case !slices.Contains(gitHubs, a.gitHub):
+		return nil, usagef("one of: auto, off", "--github cannot be %q", a.gitHub)
 	case f.json && f.plain:
 		return nil, usagef("one of the two will do", "--json and --plain")
 	case f.json && changed("format") && f.format != "json":

@@ -46,7 +46,9 @@ func (a *app) reportCommand() *cobra.Command {
 				return err
 			}
 			defer outs.discard() // of no effect once they are kept
-			if err := outs.write(doc); err != nil {
+			err = outs.write(doc)
+			a.tellGitHub(doc, f)
+			if err != nil {
 				return err
 			}
 			a.code = doc.ExitCode
@@ -54,6 +56,7 @@ func (a *app) reportCommand() *cobra.Command {
 		},
 	}
 	f.flags(c)
+	a.gitHubFlag(c)
 	c.Flags().BoolVar(&merge, "merge", false, "put the results of all parts of a run together")
 	return c
 }

@@ -67,6 +67,7 @@ func (a *app) runCommand() *cobra.Command {
 	fl.StringVar(&f.base, "baseline", "", "hold the other configurations against the one with this `id`")
 	f.labFlags(c)
 	f.outputs.flags(c)
+	a.gitHubFlag(c)
 	c.RegisterFlagCompletionFunc("shard", cobra.NoFileCompletions)
 	c.RegisterFlagCompletionFunc("vary", completePaths)
 	c.RegisterFlagCompletionFunc("assert", cobra.NoFileCompletions)
@@ -183,7 +184,9 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if f.base != "" {
 		holdAgainst(doc, f.base, settings)
 	}
-	if err := outs.write(doc); err != nil {
+	err = outs.write(doc)
+	a.tellGitHub(doc, f.outputs)
+	if err != nil {
 		return err
 	}
 	a.code = doc.ExitCode

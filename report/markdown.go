@@ -23,6 +23,15 @@ var Markdown = Format{
 const markdownWidth = 100
 
 func writeMarkdown(w io.Writer, d *lab.Document, o Options) error {
+	page, _ := markdownPage(d, o)
+	if _, err := w.Write(page); err != nil {
+		return fmt.Errorf("write Markdown: %w", err)
+	}
+	return nil
+}
+
+// markdownPage returns the page, and the length of what must be seen of it: the tables and the failures.
+func markdownPage(d *lab.Document, o Options) (text []byte, seen int) {
 	m := &markdown{page: &page{setting: newSetting(Options{Width: markdownWidth, Unicode: true})}}
 	blocks := blocksOf(d)
 	for _, b := range blocks {
@@ -30,15 +39,13 @@ func writeMarkdown(w io.Writer, d *lab.Document, o Options) error {
 		m.effects(b)
 	}
 	m.failures(d)
+	seen = m.buf.Len()
 	for _, b := range blocks {
 		m.folded(b, o.Timeline != "never")
 	}
 	m.skipped(d)
 	m.summary(d, blocks)
-	if _, err := w.Write(m.buf.Bytes()); err != nil {
-		return fmt.Errorf("write Markdown: %w", err)
-	}
-	return nil
+	return m.buf.Bytes(), seen
 }
 
 // markdown is a page of Markdown. What comes from a file goes through code, inline or paragraph, or into a fence.

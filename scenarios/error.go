@@ -33,6 +33,9 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// Place returns the file that e is about, and the line in it; 0 where it is about none.
+func (e *Error) Place() (file string, line int) { return e.At.file, e.At.line }
+
 // excerpt returns the source line that e is about, and how far into it the caret stands. Of a long
 // line it is the part around the caret that fits a terminal.
 func (e *Error) excerpt() (line string, caret int, ok bool) {
