@@ -26,6 +26,7 @@ type outputFlags struct {
 	plain    bool
 	output   string
 	reports  []string // KIND=PATH
+	dir      string   // keeps everything
 	timeline string
 	rows     bool
 	wide     bool
@@ -41,6 +42,7 @@ func (f *outputFlags) flags(c *cobra.Command) {
 	fl.BoolVar(&f.plain, "plain", false, "the same as --format plain: one line per configuration, for awk and cut")
 	fl.StringVarP(&f.output, "output", "o", "", "write the report to this `file` (- is standard output)")
 	fl.StringArrayVar(&f.reports, "report", nil, "write one more report: `format=file` (repeatable)")
+	fl.StringVar(&f.dir, "out-dir", "", "keep the result, its events, the page and the diagram in this `directory`, in one of the run's own")
 	fl.StringVar(&f.timeline, "timeline", "auto", "draw the timeline `when`: always, never, or auto (with one scenario)")
 	fl.BoolVar(&f.rows, "rows", false, "print the order rows as the database has them")
 	fl.BoolVar(&f.wide, "wide", false, "print every column, however wide")
@@ -80,6 +82,7 @@ func findFormat(name string) (report.Format, error) {
 // nobody waits for a run to learn that there is no such directory.
 type outputs struct {
 	list  []destination
+	dir   *outDir // nil unless it was asked for
 	flags outputFlags
 	look  *look
 }
@@ -101,6 +104,8 @@ func (a *app) openOutputs(cmd *cobra.Command, f outputFlags) (*outputs, error) {
 		return nil, usagef("one of the two will do", "--json and --format %s", f.format)
 	case f.plain && changed("format") && f.format != "plain":
 		return nil, usagef("one of the two will do", "--plain and --format %s", f.format)
+	case changed("out-dir") && f.dir == "":
+		return nil, usagef("for example --out-dir results", "--out-dir names no directory")
 	case changed("output") && f.output == "":
 		return nil, usagef("- is standard output", "--output names no file")
 	case !slices.Contains(timelines, f.timeline):
@@ -136,6 +141,13 @@ func (a *app) openOutputs(cmd *cobra.Command, f outputFlags) (*outputs, error) {
 		}
 		outs.list = append(outs.list, destination{format, out})
 	}
+	if changed("out-dir") {
+		dir, err := openOutDir(f.dir)
+		if err != nil {
+			return nil, errors.Join(err, outs.discard())
+		}
+		outs.dir = dir
+	}
 	return outs, nil
 }
 
@@ -160,8 +172,7 @@ func placeName(path string) string {
 // write makes every report and puts it in its place. What cannot be written is about the environment.
 func (o *outputs) write(doc *lab.Document) error {
 	for _, out := range o.list {
-		options := o.look.options(out.Writer)
-		options.Timeline, options.Rows, options.Wide, options.Verbose = o.flags.timeline, o.flags.rows, o.flags.wide, o.flags.verbose
+		options := o.options(out.Writer)
 		if err := out.format.Write(out, doc, options); err != nil {
 			return &suite.EnvironmentError{Err: fmt.Errorf("write the report: %w", err)}
 		}
@@ -169,7 +180,17 @@ func (o *outputs) write(doc *lab.Document) error {
 			return &suite.EnvironmentError{Err: err}
 		}
 	}
+	if o.dir != nil {
+		return o.dir.write(doc, o.options(io.Discard))
+	}
 	return nil
+}
+
+// options are how a report to w looks.
+func (o *outputs) options(w io.Writer) report.Options {
+	options := o.look.options(w)
+	options.Timeline, options.Rows, options.Wide, options.Verbose = o.flags.timeline, o.flags.rows, o.flags.wide, o.flags.verbose
+	return options
 }
 
 // discard removes what was not kept.
@@ -177,6 +198,9 @@ func (o *outputs) discard() error {
 	var errs []error
 	for _, out := range o.list {
 		errs = append(errs, out.discard())
+	}
+	if o.dir != nil {
+		errs = append(errs, o.dir.discard())
 	}
 	return errors.Join(errs...)
 }
