@@ -25,6 +25,7 @@ type runFlags struct {
 	lenient string // what an inconclusive trial does to the exit code
 	seed    int64
 	shard   string // i/n
+	accept  bool
 	base    string // id of the configuration that the others are held against
 	vary    []string
 	outputs outputFlags
@@ -65,6 +66,7 @@ func (a *app) runCommand() *cobra.Command {
 	fl.BoolVar(&f.options.FailFast, "fail-fast", false, "start no further trial after the first that does not hold")
 	fl.DurationVar(&f.options.TimeLimit, "time-limit", 0, "give up after this real `time`, with what is complete; exit code 5")
 	fl.StringVar(&f.base, "baseline", "", "hold the other configurations against the one with this `id`")
+	fl.BoolVar(&f.accept, "accept", false, "write what was measured into the file as what it expects")
 	f.labFlags(c)
 	f.outputs.flags(c)
 	a.gitHubFlag(c)
@@ -160,6 +162,11 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 			return err
 		}
 	}
+	if f.accept {
+		if err := checkAccept(cmd, list, f.options); err != nil {
+			return err
+		}
+	}
 	a.warnOfSecrets(cmd.Flags())
 	a.interrupts.running.Store(true)
 	outs, err := a.openOutputs(cmd, f.outputs)
@@ -190,6 +197,9 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 		return err
 	}
 	a.code = doc.ExitCode
+	if f.accept && failure == nil && cmd.Context().Err() == nil {
+		return a.accept(cmd, list[0], doc, f.options)
+	}
 	return failure
 }
 

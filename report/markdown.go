@@ -37,7 +37,9 @@ func markdownPage(d *lab.Document, o Options) (text []byte, seen int) {
 	for _, b := range blocks {
 		m.heading(d, b)
 		m.effects(b)
+		m.compared(d, b)
 	}
+	m.compared(d, nil)
 	m.failures(d)
 	seen = m.buf.Len()
 	for _, b := range blocks {
@@ -99,6 +101,22 @@ func (m *markdown) effects(b *block) {
 }
 
 // failures lists what somebody has to look at.
+// compared writes what a comparison says as the table for people has it: of the rows of a block, or, without one, of
+// two saved results.
+func (m *markdown) compared(d *lab.Document, b *block) {
+	p := &page{setting: m.setting}
+	switch {
+	case b != nil:
+		p.comparison(d, b)
+	default:
+		p.changes(d)
+	}
+	if text := strings.Trim(p.buf.String(), "\n"); text != "" {
+		m.gap()
+		m.printf("%s\n", fenced(strings.Split(text, "\n")))
+	}
+}
+
 func (m *markdown) failures(d *lab.Document) {
 	headed := false
 	for i := range d.Results {
