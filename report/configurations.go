@@ -84,6 +84,9 @@ func (p *page) cells(b *block) []field {
 	if slices.ContainsFunc(b.results, func(r *lab.Result) bool { return r.Counts.Lookups > 0 }) {
 		fields = append(fields, asked)
 	}
+	if p.beside != nil {
+		fields = append(fields, p.besides(b.results))
+	}
 	fields = append(fields, orders)
 	fields = append(fields, p.ledgers(b.results)...)
 	fields = append(fields, p.state(b.results)...)

@@ -64,6 +64,7 @@ type bars struct {
 	merged int         // windows in a column
 	wide   int         // columns of a window, where one is not shared
 	last   int         // windows that are drawn
+	until  int64       // the instant up to which columns are drawn, in milliseconds; 0 for all
 }
 
 // measure fits the windows of all results into the room.
@@ -120,7 +121,10 @@ func (h *bars) columns(list []int) []string {
 			label = strconv.Itoa(most)
 		}
 		var line strings.Builder
-		for _, v := range values {
+		for i, v := range values {
+			if h.until > 0 && int64(i*h.merged+1)*h.series.WindowMs > h.until {
+				break
+			}
 			steps := h.steps(v, most, barsHigh) - level*(len(h.levels)-1)
 			line.WriteString(strings.Repeat(h.levels[min(max(steps, 0), len(h.levels)-1)], h.wide))
 		}

@@ -107,6 +107,8 @@ func (p *picture) times(n int) string {
 func (p *picture) mark(kind laneKind, s *span) (string, style) {
 	served := kind == servedLane || kind == packedLane
 	switch {
+	case s.going:
+		return p.goesOn, dim
 	case kind == layerLane:
 		return p.close, dim
 	case s.end == committed:
@@ -193,10 +195,11 @@ func (p *picture) draw(c *canvas, l lane) int {
 			end = max(end, c.put(i, p.wait, dim))
 		}
 	}
-	switch l.kind {
-	case servedLane:
+	switch {
+	case len(l.spans) == 0:
+	case l.kind == servedLane:
 		return p.drawServed(c, l.spans[0])
-	case layerLane, tryLane, packedLane:
+	case l.kind != noteLane:
 		return max(end, p.drawTries(c, l))
 	}
 	return end
@@ -218,7 +221,7 @@ func (p *picture) drawServed(c *canvas, s *span) int {
 	}
 	number := p.number(s)
 	before := line{first: from, stop: mark}
-	if p.stretch(c, before, number, before.fitting(width(number)), true) {
+	if p.stretch(c, before, number, before.fitting(width(number)), !p.moving) {
 		number = ""
 	}
 	symbol, st := p.mark(servedLane, s)
@@ -318,7 +321,7 @@ func (p *picture) drawTries(c *canvas, l lane) int {
 	tries := p.place(l)
 	free := 0
 	for i, t := range tries {
-		p.stretch(c, t.line, p.label(l.kind, t.span), t.how, l.kind == layerLane)
+		p.stretch(c, t.line, p.label(l.kind, t.span), t.how, l.kind == layerLane && !p.moving)
 		symbol, st := p.mark(l.kind, t.span)
 		if l.kind == layerLane && i+1 < len(tries) && tries[i+1].first == t.stop {
 			symbol = p.both
@@ -363,7 +366,8 @@ func (p *picture) place(l lane) []placed {
 		shortest, longest = min(shortest, cells), max(longest, cells)
 		worst = max(worst, t.how)
 	}
-	alike := len(tries) > 1 && longest <= 2*shortest+2
+	growing := len(tries) > 0 && tries[len(tries)-1].going
+	alike := len(tries) > 1 && longest <= 2*shortest+2 && !growing
 	if alike {
 		if worst == none && len(tries) > 6 && shortest < 2 {
 			worst = bare

@@ -32,6 +32,7 @@ type span struct {
 	end      ending
 	status   int
 	detail   string // stage of a time-out, kind of a failure
+	going    bool   // a picture of an earlier instant does not know its end
 
 	// Arrivals only.
 	commit   int64 // instant of the first effect

@@ -20,7 +20,10 @@ var Table = Format{
 }
 
 func writeTable(w io.Writer, d *lab.Document, o Options) error {
-	p := &page{setting: newSetting(o)}
+	return (&page{setting: newSetting(o)}).writeTable(w, d, o)
+}
+
+func (p *page) writeTable(w io.Writer, d *lab.Document, o Options) error {
 	blocks := blocksOf(d)
 	suite := d.Comparison == nil && (len(blocks) > 1 || len(d.Scenarios) > 1)
 	for _, b := range blocks {
@@ -254,7 +257,8 @@ func (b *block) store() *lab.Store {
 // page collects the lines of a report.
 type page struct {
 	*setting
-	buf bytes.Buffer
+	beside *Column // one more column, before the orders
+	buf    bytes.Buffer
 }
 
 func (p *page) line(text string) {

@@ -30,6 +30,7 @@ type setting struct {
 	width          int
 	color, unicode bool
 	wide, verbose  bool
+	contrast       bool // nothing is dim: it is read from the back of a room
 	glyphs
 }
 
@@ -82,7 +83,7 @@ func newSetting(o Options) *setting {
 
 // paint puts text into a style.
 func (s *setting) paint(st style, text string) string {
-	if !s.color || st == plain || text == "" {
+	if !s.color || st == plain || text == "" || st == dim && s.contrast {
 		return text
 	}
 	return "\x1b[" + string(st) + "m" + text + "\x1b[0m"

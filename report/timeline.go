@@ -42,7 +42,9 @@ type lane struct {
 	busy  []*span // requests that a hop is busy with while it sends
 	tail  string  // said at the end of the lane
 	style style   // of the tail
+	since int64   // the instant from which on the tail is true
 	spare bool    // the tail is left out where there is no room
+	below bool    // the tail has a line of its own
 	ops   int     // operations that begin on this lane
 }
 
@@ -50,38 +52,57 @@ type lane struct {
 type picture struct {
 	*setting
 	*story
+	most   int // lanes that are drawn
+	names  int // columns of the names before the lanes
 	room   int // columns of a lane
 	lanes  []lane
 	scale  scale
 	shared bool // several tries share a cell that counts them
+	moving bool // it is drawn as time passes: nothing may jump when a span grows
 }
 
 // timeline draws the picture of a result, which the page calls name, within the width of the page.
 // With begin its instants are given as times of day, too.
 func (s *setting) timeline(name, begin string, r *lab.Result) []string {
-	p := &picture{setting: s, story: tell(r)}
+	p := s.layOutPicture(r, lanesDrawn)
+	if p == nil {
+		return nil
+	}
+	lines := []string{"  " + s.paint(bold, s.shorten(name, s.width-3)) + ":"}
+	if day := p.axis(begin); begin != "" && day != "" {
+		lines = append(lines, p.lead("")+day)
+	}
+	lines = append(lines, p.drawLanes()...)
+	return append(lines, p.drawLegend()...)
+}
+
+// layOutPicture chooses what of a result is drawn, on at most so many lanes, and where. It returns nil where
+// there is nothing to draw.
+func (s *setting) layOutPicture(r *lab.Result, most int) *picture {
+	p := &picture{setting: s, story: tell(r), most: most}
 	if len(p.sends)+len(p.served) == 0 {
 		return nil
 	}
 	p.lanes = p.chooseLanes()
-
-	const indent, between = 2, 3
-	names := width("time")
+	p.names = width("time")
 	for i := range p.lanes {
 		p.lanes[i].name = s.shorten(p.lanes[i].name, nameWidth)
-		names = max(names, width(p.lanes[i].name))
+		p.names = max(p.names, width(p.lanes[i].name))
 	}
-	lead := func(name string) string { return "  " + pad(name, names+between) }
-	p.room = s.width - indent - names - between
+	p.room = s.width - width(p.lead(""))
 	p.scale = p.chooseScale()
+	return p
+}
 
-	lines := []string{"  " + s.paint(bold, s.shorten(name, s.width-3)) + ":"}
-	if day := p.axis(begin); begin != "" && day != "" {
-		lines = append(lines, lead("")+day)
-	}
-	lines = append(lines, s.paint(dim, lead("time"))+p.axis(""))
+// lead is what stands before a lane.
+func (p *picture) lead(name string) string { return "  " + pad(name, p.names+3) }
+
+// drawLanes draws the axis and the lanes below it.
+func (p *picture) drawLanes() []string {
+	lines := []string{p.paint(dim, p.lead("time")) + p.axis("")}
 	above := ""
-	for _, l := range p.lanes {
+	for i := range p.lanes {
+		l := p.lanes[i]
 		if l.name == above {
 			l.name = ""
 		} else {
@@ -98,16 +119,22 @@ func (s *setting) timeline(name, begin string, r *lab.Result) []string {
 			c.put(end, l.tail, l.style)
 		case tail > 0 && !l.spare:
 			c := newCanvas(p.room)
-			c.put(max(0, p.room-tail), s.shorten(l.tail, p.room), l.style)
-			below = c.render(s)
+			c.put(max(0, p.room-tail), p.shorten(l.tail, p.room), l.style)
+			below = c.render(p.setting)
+			p.lanes[i].below = true
 		}
-		lines = append(lines, lead(l.name)+c.render(s))
-		if below != "" {
-			lines = append(lines, lead("")+below)
+		lines = append(lines, p.lead(l.name)+c.render(p.setting))
+		if p.lanes[i].below {
+			lines = append(lines, p.lead("")+below)
 		}
 	}
+	return lines
+}
+
+func (p *picture) drawLegend() []string {
+	var lines []string
 	for _, l := range flow(p.legend(), "   ", p.room) {
-		lines = append(lines, lead("")+s.paint(dim, l))
+		lines = append(lines, p.lead("")+p.paint(dim, l))
 	}
 	return lines
 }
@@ -116,10 +143,10 @@ func (s *setting) timeline(name, begin string, r *lab.Result) []string {
 // the height of a picture.
 func (p *picture) chooseLanes() []lane {
 	sections := p.sections(false)
-	if height(sections) > lanesDrawn {
+	if height(sections) > p.most {
 		sections = p.sections(true)
 	}
-	limits := share(sections, lanesDrawn)
+	limits := share(sections, p.most)
 	var lanes []lane
 	for i, sec := range sections {
 		if n := limits[i]; len(sec) > n {
@@ -146,7 +173,7 @@ func (p *picture) more(left []lane) lane {
 	if ops > 0 {
 		name, spans, noun = "", ops, "operation"
 	}
-	return lane{name: name, kind: noteLane, tail: p.cut + " " + count(spans, "more "+noun), style: dim}
+	return lane{name: name, kind: noteLane, tail: p.cut + " " + count(spans, "more "+noun), style: dim, since: p.end}
 }
 
 // sections makes the lanes of every party: the caller, the hops, the servers. In a crowd they save
@@ -202,7 +229,7 @@ func (p *picture) callerLanes(crowd bool) []lane {
 	if len(p.ops) == 1 && p.ops[0].belief != "" {
 		last := latest(sec)
 		last.tail = p.shorten(p.text(p.caller), nameWidth) + " believes: " + p.text(p.ops[0].belief)
-		last.style = beliefStyle(p.ops[0].belief)
+		last.style, last.since = beliefStyle(p.ops[0].belief), p.ops[0].done
 	}
 	return append(lanes, sec...)
 }
@@ -248,7 +275,7 @@ func (p *picture) operationLanes(crowd bool) []lane {
 		sec[0].ops = ops
 		if o.belief != "" {
 			last := latest(sec)
-			last.tail, last.style = verb+p.text(o.belief), beliefStyle(o.belief)
+			last.tail, last.style, last.since = verb+p.text(o.belief), beliefStyle(o.belief), o.done
 		}
 		lanes = append(lanes, sec...)
 	}
@@ -258,7 +285,7 @@ func (p *picture) operationLanes(crowd bool) []lane {
 // tryLanes draws sends, side by side where they overlap.
 func (p *picture) tryLanes(name string, sends []*span) []lane {
 	if len(sends) == 0 {
-		return []lane{{name: name, kind: noteLane, tail: "nothing was sent", style: dim}}
+		return []lane{{name: name, kind: noteLane, tail: "nothing was sent", style: dim, since: p.end}}
 	}
 	var lanes []lane
 	for _, row := range pack(sends) {
@@ -325,9 +352,9 @@ func (p *picture) hopLanes(h *hop, crowd bool) []lane {
 	last := latest(lanes)
 	switch {
 	case len(h.sends) > 4:
-		last.tail, last.style, last.spare = count(len(h.sends), "send"), dim, true
+		last.tail, last.style, last.since, last.spare = count(len(h.sends), "send"), dim, p.end, true
 	case len(h.arrivals) == 1 && h.arrivals[0].status > 0:
-		last.tail, last.style, last.spare = "answers "+strconv.Itoa(h.arrivals[0].status), dim, true
+		last.tail, last.style, last.since, last.spare = "answers "+strconv.Itoa(h.arrivals[0].status), dim, h.arrivals[0].to, true
 		if h.arrivals[0].deaf {
 			last.tail += ", nobody waits"
 		}
@@ -349,7 +376,7 @@ func (p *picture) servedLanes(crowd bool) []lane {
 	for _, s := range spans {
 		lanes = append(lanes, lane{name: name(s), kind: servedLane, spans: []*span{s}})
 	}
-	if !crowd || len(spans) <= lanesDrawn/2 {
+	if !crowd || len(spans) <= p.most/2 {
 		return lanes
 	}
 
@@ -370,7 +397,7 @@ func (p *picture) servedLanes(crowd bool) []lane {
 			}
 		}
 		last := &packed[len(packed)-1]
-		last.tail, last.style, last.spare = count(n, "arrival"), dim, true
+		last.tail, last.style, last.since, last.spare = count(n, "arrival"), dim, p.end, true
 	}
 	// Only a real saving is worth what the lanes of their own would have said.
 	if 2*len(packed) <= len(lanes) {
