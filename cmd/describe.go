@@ -128,16 +128,38 @@ var hopKeys = map[string]string{
 	scenarios.KeyNone: "drops the key", scenarios.KeyRequest: "a key per request", scenarios.KeyAttempt: "a key per try",
 }
 
-// chain is the configuration that the file begins with, machine by machine.
+// chain is a configuration, machine by machine.
 func chain(t scenarios.Trial) string {
+	var parts []string
+	for _, m := range machines(t) {
+		parts = append(parts, machine(m.name, m.facts...))
+	}
+	text := strings.Join(parts, " → ")
+	if t.Setup.Simulate {
+		text = "simulated: " + text
+	}
+	if after := t.Setup.Reconcile.After; after > 0 {
+		text += fmt.Sprintf("; what is left open is reconciled after %s", after)
+	}
+	return text
+}
+
+// part is one machine of a configuration, with what is set there.
+type part struct {
+	name  string
+	facts []string
+}
+
+// machines are those of a configuration, from the caller to the order service.
+func machines(t scenarios.Trial) []part {
 	p, nothing := t.Setup, unsaid()
-	parts := []string{machine(p.Caller.Name, traffic(p), p.Caller.Method, layers(t.Layers, p.Caller.Layers), limits(p.Caller.Timeouts), keyed(p.Caller.Key), asking(p.Caller.Ask))}
+	parts := []part{{p.Caller.Name, []string{traffic(p), p.Caller.Method, layers(t.Layers, p.Caller.Layers), limits(p.Caller.Timeouts), keyed(p.Caller.Key), asking(p.Caller.Ask)}}}
 	for i, h := range p.Hops {
 		var faults []string
 		for _, f := range h.Faults {
 			faults = append(faults, machine(f.Settings().Name(), written(f, scenarios.HopFault{}, "at", "do")...))
 		}
-		parts = append(parts, machine(h.Name, layers(t.HopLayers[i], h.Layers), limits(h.Timeouts), hopKeys[h.Key], strings.Join(faults, ", ")))
+		parts = append(parts, part{h.Name, []string{layers(t.HopLayers[i], h.Layers), limits(h.Timeouts), hopKeys[h.Key], strings.Join(faults, ", ")}})
 	}
 	name := p.Server.Name
 	if p.Server.Replicas > 1 {
@@ -159,16 +181,8 @@ func chain(t scenarios.Trial) string {
 		}
 		ledgers = append(ledgers, machine("ledger "+l.Name+" "+l.When, facts...))
 	}
-	parts = append(parts, machine(name, slices.Concat([]string{"works " + p.Server.Processing.String(), guard, strings.Join(faults, ", "), strings.Join(ledgers, ", ")},
-		written(p.Server, nothing, "name", "processing", "replicas", "guard", "faults", "ledgers"))...))
-	text := strings.Join(parts, " → ")
-	if p.Simulate {
-		text = "simulated: " + text
-	}
-	if after := p.Reconcile.After; after > 0 {
-		text += fmt.Sprintf("; what is left open is reconciled after %s", after)
-	}
-	return text
+	return append(parts, part{name, slices.Concat([]string{"works " + p.Server.Processing.String(), guard, strings.Join(faults, ", "), strings.Join(ledgers, ", ")},
+		written(p.Server, nothing, "name", "processing", "replicas", "guard", "faults", "ledgers"))})
 }
 
 func machine(name string, facts ...string) string {

@@ -52,10 +52,15 @@ func (a *app) root() *cobra.Command {
 	root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colors, cobra.ShellCompDirectiveNoFileComp))
 	root.AddGroup(
 		&cobra.Group{ID: "lab", Title: "The lab:"},
+		&cobra.Group{ID: "class", Title: "In a class (beside run --step):"},
 		&cobra.Group{ID: "files", Title: "Scenario files:"},
 	)
 	for _, c := range []*cobra.Command{a.runCommand(), a.listCommand(), a.describeCommand(), a.layersCommand(), a.serveCommand(), a.reportCommand(), a.compareCommand()} {
 		c.GroupID = "lab"
+		root.AddCommand(c)
+	}
+	for _, c := range []*cobra.Command{a.courseCommand(), a.quizCommand()} {
+		c.GroupID = "class"
 		root.AddCommand(c)
 	}
 	for _, c := range []*cobra.Command{a.showCommand(), a.newCommand(), a.validateCommand(), a.schemaCommand()} {

@@ -27,6 +27,8 @@ type runFlags struct {
 	shard   string // i/n
 	accept  bool
 	base    string // id of the configuration that the others are held against
+	step    bool
+	pace    string // of --step
 	vary    []string
 	outputs outputFlags
 	options suite.Options
@@ -41,6 +43,7 @@ func (a *app) runCommand() *cobra.Command {
 			"it, or ending in .yaml or .yml; - is standard input). NAME:ID runs one\n" +
 			"configuration of a scenario.",
 		Example: "  retrylab run read-timeout\n" +
+			"  retrylab run read-timeout --step\n" +
 			"  retrylab run read-timeout --vary caller.timeouts.read=1s..15s/1s\n" +
 			"  retrylab run read-timeout --set caller.timeouts.read=15s\n" +
 			"  retrylab run unique-index --rows\n" +
@@ -51,6 +54,9 @@ func (a *app) runCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := fromEnvironment(cmd); err != nil {
 				return err
+			}
+			if f.step || cmd.Flags().Changed("pace") {
+				return a.step(cmd, args, f)
 			}
 			return a.run(cmd, args, f)
 		},
@@ -67,6 +73,8 @@ func (a *app) runCommand() *cobra.Command {
 	fl.DurationVar(&f.options.TimeLimit, "time-limit", 0, "give up after this real `time`, with what is complete; exit code 5")
 	fl.StringVar(&f.base, "baseline", "", "hold the other configurations against the one with this `id`")
 	fl.BoolVar(&f.accept, "accept", false, "write what was measured into the file as what it expects")
+	fl.BoolVar(&f.step, "step", false, "in a class: predict each configuration, and watch what comes of it")
+	paceFlag(c, &f.pace)
 	f.labFlags(c)
 	f.outputs.flags(c)
 	a.gitHubFlag(c)

@@ -27,6 +27,7 @@ var bans = []ban{
 		allow: []allowance{
 			{"internal/vtime/", "it is the clock"},
 			{"cmd/progress.go", "a person at a terminal waits in real time"},
+			{"cmd/classroom.go", "a class watches a picture in real time"},
 			{"slowserver/store/postgres/", "a statement runs outside the bubble of its trial, in the server's time"},
 			{"caller/transport.go", "a context has its deadline in the time of the bubble; what is left of it is turned into scenario time there"},
 			{"caller/trip.go", "limits that end at one instant are told apart by their time, in which a context has its deadline"},
@@ -221,6 +222,7 @@ func TestNoInit(t *testing.T) {
 var starters = []allowance{
 	{"internal/vtime/", "a Group, which starts all others, and a bubble start theirs"},
 	{"cmd/interrupts.go", "it waits for signals as long as the process lives"},
+	{"cmd/classroom.go", "it reads what is typed, as long as the process lives"},
 }
 
 // TestGoroutinesStartInGroups finds goroutines whose panic would end the process with every trial
