@@ -79,7 +79,7 @@ func (a *app) compare(cmd *cobra.Command, args []string, f runFlags, seeds bool)
 	if len(rows) > 0 {
 		doc.Comparison = judge.Compare(rows, seeds)
 	}
-	if err := outs.write(doc); err != nil {
+	if err := outs.write(cmd.Context(), doc); err != nil {
 		return err
 	}
 	a.code = doc.ExitCode
@@ -219,7 +219,7 @@ func (a *app) compareSaved(cmd *cobra.Command, args []string, f runFlags) error 
 	if len(doc.Comparison.Changes) > 0 {
 		doc.ExitCode = suite.ExitNotHeld
 	}
-	if err := outs.write(doc); err != nil {
+	if err := outs.write(cmd.Context(), doc); err != nil {
 		return err
 	}
 	a.code = doc.ExitCode

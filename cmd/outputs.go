@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,8 @@ type outputFlags struct {
 	output   string
 	reports  []string // KIND=PATH
 	dir      string   // keeps everything
+	otlp     string   // file or address that takes the traces
+	allowed  []string // hosts that traces may go to beside this one
 	timeline string
 	rows     bool
 	wide     bool
@@ -43,6 +46,8 @@ func (f *outputFlags) flags(c *cobra.Command) {
 	fl.StringVarP(&f.output, "output", "o", "", "write the report to this `file` (- is standard output)")
 	fl.StringArrayVar(&f.reports, "report", nil, "write one more report: `format=file` (repeatable)")
 	fl.StringVar(&f.dir, "out-dir", "", "keep the result, its events, the page and the diagram in this `directory`, in one of the run's own")
+	fl.StringVar(&f.otlp, "otlp", "", "write OpenTelemetry traces to this `file`, or post them to a collector such as http://localhost:4318")
+	fl.StringArrayVar(&f.allowed, "allow-host", nil, "a `host` other than this one that --otlp may send to (repeatable)")
 	fl.StringVar(&f.timeline, "timeline", "auto", "draw the timeline `when`: always, never, or auto (with one scenario)")
 	fl.BoolVar(&f.rows, "rows", false, "print the order rows as the database has them")
 	fl.BoolVar(&f.wide, "wide", false, "print every column, however wide")
@@ -82,7 +87,8 @@ func findFormat(name string) (report.Format, error) {
 // nobody waits for a run to learn that there is no such directory.
 type outputs struct {
 	list  []destination
-	dir   *outDir // nil unless it was asked for
+	dir   *outDir    // nil unless it was asked for
+	otlp  *collector // nil unless it was asked for
 	flags outputFlags
 	look  *look
 }
@@ -118,6 +124,18 @@ func (a *app) openOutputs(cmd *cobra.Command, f outputFlags) (*outputs, error) {
 	type wanted struct{ format, path string }
 	want := []wanted{{f.format, f.output}}
 	taken := map[string]bool{place(f.output): true}
+	var traces *collector
+	switch {
+	case changed("otlp") && f.otlp == "":
+		return nil, usagef("for example --otlp traces.json or --otlp http://localhost:4318", "--otlp names neither a file nor an address")
+	case isAddress(f.otlp):
+		var err error
+		if traces, err = parseCollector(f.otlp, f.allowed); err != nil {
+			return nil, err
+		}
+	case f.otlp != "":
+		f.reports = append(slices.Clone(f.reports), report.OTLP.Name+"="+f.otlp)
+	}
 	for _, r := range f.reports {
 		kind, path, ok := strings.Cut(r, "=")
 		switch {
@@ -129,7 +147,7 @@ func (a *app) openOutputs(cmd *cobra.Command, f outputFlags) (*outputs, error) {
 		taken[place(path)] = true
 		want = append(want, wanted{kind, path})
 	}
-	outs := &outputs{flags: f, look: &a.look}
+	outs := &outputs{flags: f, look: &a.look, otlp: traces}
 	for _, w := range want {
 		format, err := findFormat(w.format)
 		if err != nil {
@@ -170,7 +188,7 @@ func placeName(path string) string {
 }
 
 // write makes every report and puts it in its place. What cannot be written is about the environment.
-func (o *outputs) write(doc *lab.Document) error {
+func (o *outputs) write(ctx context.Context, doc *lab.Document) error {
 	for _, out := range o.list {
 		options := o.options(out.Writer)
 		if err := out.format.Write(out, doc, options); err != nil {
@@ -181,7 +199,12 @@ func (o *outputs) write(doc *lab.Document) error {
 		}
 	}
 	if o.dir != nil {
-		return o.dir.write(doc, o.options(io.Discard))
+		if err := o.dir.write(doc, o.options(io.Discard)); err != nil {
+			return err
+		}
+	}
+	if o.otlp != nil {
+		return o.otlp.post(context.WithoutCancel(ctx), doc) // also what was complete before an interrupt
 	}
 	return nil
 }

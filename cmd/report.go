@@ -46,7 +46,7 @@ func (a *app) reportCommand() *cobra.Command {
 				return err
 			}
 			defer outs.discard() // of no effect once they are kept
-			err = outs.write(doc)
+			err = outs.write(cmd.Context(), doc)
 			a.tellGitHub(doc, f)
 			if err != nil {
 				return err

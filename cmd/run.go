@@ -199,7 +199,7 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if f.base != "" {
 		holdAgainst(doc, f.base, settings)
 	}
-	err = outs.write(doc)
+	err = outs.write(cmd.Context(), doc)
 	a.tellGitHub(doc, f.outputs)
 	if err != nil {
 		return err

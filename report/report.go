@@ -28,7 +28,7 @@ type Format struct {
 }
 
 // Formats lists every format, the default first.
-var Formats = []Format{Table, Plain, JSON, NDJSON, Markdown, JUnit, TAP, Mermaid, PlantUML, HTML, SVG}
+var Formats = []Format{Table, Plain, JSON, NDJSON, Markdown, JUnit, TAP, Mermaid, PlantUML, HTML, SVG, OTLP}
 
 // Find returns the format with the given name.
 func Find(name string) (Format, bool) {

@@ -223,6 +223,7 @@ var testOnly = []string{
 	"github.com/santhosh-tekuri/jsonschema/v6/...",
 	"github.com/yuin/goldmark/...",
 	"go.yaml.in/yaml/v3/...",
+	"go.opentelemetry.io/collector/pdata/...",
 	"go.uber.org/goleak/...",
 	"pgregory.net/rapid/...",
 }
