@@ -29,16 +29,17 @@ func (a *app) compareCommand() *cobra.Command {
 			"  retrylab compare read-timeout order-incident --set caller.timeouts.read=15s\n" +
 			"  retrylab compare check-then-insert --repeat 50 --seeds\n" +
 			"  retrylab compare before.json after.json",
-		ValidArgsFunction: completeScenarios,
+		ValidArgsFunction: a.completeConfigurations,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := fromEnvironment(cmd); err != nil {
+			var err error
+			if f.origins, err = a.defaults(cmd, !f.alone); err != nil {
 				return err
 			}
 			return a.compare(cmd, args, f, seeds)
 		},
 	}
 	c.Flags().BoolVar(&seeds, "seeds", false, "say which numbers hang on the seed; with --repeat")
-	f.labFlags(c)
+	a.labFlags(&f, c)
 	f.outputs.flags(c)
 	return c
 }
@@ -64,7 +65,7 @@ func (a *app) compare(cmd *cobra.Command, args []string, f runFlags, seeds bool)
 	case saved == 2:
 		return a.compareSaved(cmd, args, f)
 	}
-	a.warnOfSecrets(cmd.Flags())
+	a.prepare(cmd, f)
 	a.interrupts.running.Store(true)
 	outs, err := a.openOutputs(cmd, f.outputs)
 	if err != nil {
@@ -104,6 +105,7 @@ func (a *app) runEach(cmd *cobra.Command, args []string, f runFlags) (*lab.Docum
 		}
 		own.options.Opened = a.interrupts.onLeave
 		own.options.Version, own.options.Replica = version(), replicaProcess()
+		own.options.Trace = a.trace
 		doc, err := a.runSuite(cmd.Context(), list, own.options)
 		if doc == nil {
 			return nil, nil, err

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"retrylab/internal/schema"
-	"retrylab/internal/suite"
 	"retrylab/scenarios"
 )
 
@@ -74,9 +73,10 @@ func (a *app) newCommand() *cobra.Command {
 
 func (a *app) validateCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "validate FILE…",
-		Short:   "Check scenario files without running them",
-		Example: "  retrylab validate mine.yaml other.yaml",
+		Use:               "validate FILE…",
+		Short:             "Check scenario files without running them",
+		Example:           "  retrylab validate mine.yaml other.yaml",
+		ValidArgsFunction: completeFiles,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("for example: retrylab validate mine.yaml", "%s needs at least one file", cmd.CommandPath())
@@ -137,27 +137,4 @@ func (a *app) schemaCommand() *cobra.Command {
 			return err
 		},
 	}
-}
-
-// exitCodesTopic is `retrylab help exit-codes`.
-func (a *app) exitCodesTopic() *cobra.Command {
-	rows := []struct {
-		code int
-		what string
-	}{
-		{suite.ExitHeld, "every expectation and invariant held, or everything was only measured"},
-		{suite.ExitNotHeld, "ran to the end; at least one did not hold"},
-		{suite.ExitUsage, "nothing ran: a bad flag, an unknown scenario, an invalid file"},
-		{suite.ExitEnvironment, "the lab could not be set up, or lost what it stands on"},
-		{suite.ExitInconclusive, "inconclusive: a fault never fired, or the machine stumbled"},
-		{suite.ExitTimeLimit, "--time-limit spent; what was complete is reported"},
-		{suite.ExitInternal, "internal error: a defect of retrylab"},
-		{suite.ExitInterrupted, "interrupted; what was complete is reported (terminated: 143, hung up: 129)"},
-	}
-	var b strings.Builder
-	b.WriteString("Exit codes, the worst of all trials (70 before 3, 5, 1, 4, 0):\n\n")
-	for _, r := range rows {
-		fmt.Fprintf(&b, "  %3d  %s\n", r.code, r.what)
-	}
-	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: b.String()}
 }

@@ -31,8 +31,10 @@ type app struct {
 	interrupts     *interrupts
 	runSuite       func(context.Context, []*scenarios.Scenario, suite.Options) (*lab.Document, error)
 	look           look
-	commands       io.Writer // takes the commands of GitHub's runner
-	gitHub         string    // auto or off
+	commands       io.Writer                       // takes the commands of GitHub's runner
+	gitHub         string                          // auto or off
+	debug          bool                            // --debug
+	trace          func(what string, about ...any) // writes a line of the log; of no effect without --debug
 	code           int
 }
 
@@ -42,7 +44,10 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, commands: stderr, runSuite: suite.Run}
+	a := &app{
+		stdin: stdin, stdout: stdout, stderr: stderr, commands: stderr, runSuite: suite.Run,
+		trace: func(string, ...any) {},
+	}
 	if onGitHub() {
 		a.stdout, a.stderr = &inert{Writer: stdout}, &inert{Writer: stderr}
 	}
@@ -53,10 +58,10 @@ func (a *app) main(args []string) (code int) {
 	defer func() {
 		if r := recover(); r != nil {
 			a.complain(fmt.Errorf("internal error: %v", r))
-			if os.Getenv("RETRYLAB_DEBUG") != "" {
+			if a.debug {
 				a.stderr.Write(debug.Stack())
 			} else {
-				say(a.stderr, "  this is a defect of retrylab; RETRYLAB_DEBUG=1 shows where")
+				say(a.stderr, "  this is a defect of retrylab; --debug shows where")
 			}
 			code = suite.ExitInternal
 		}

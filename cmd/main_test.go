@@ -121,7 +121,7 @@ func TestPanic(t *testing.T) {
 		return ran{code, stdout.String(), stderr.String()}
 	}
 	got := run()
-	if want := "retrylab: internal error: out of cheese\n  this is a defect of retrylab; RETRYLAB_DEBUG=1 shows where\n"; got.code != suite.ExitInternal || got.stdout != "" || got.stderr != want {
+	if want := "retrylab: internal error: out of cheese\n  this is a defect of retrylab; --debug shows where\n"; got.code != suite.ExitInternal || got.stdout != "" || got.stderr != want {
 		t.Errorf("got %+v", got)
 	}
 	t.Setenv("RETRYLAB_DEBUG", "1")

@@ -30,9 +30,11 @@ const latest = "latest"
 // outDir is a directory that keeps runs, each in a directory of its own that is called after the run's id: the
 // same run takes the place of itself.
 type outDir struct {
-	root  string
-	made  bool   // root was made for this run
-	draft string // where the run is written before it is put in its place; empty once it is
+	root string
+	made bool // root was made for this run
+	// scenario is what was run, with every value that was in effect; nil keeps none.
+	scenario []byte
+	draft    string // where the run is written before it is put in its place; empty once it is
 }
 
 // openOutDir makes the directory and a draft in it, before anything is run.
@@ -62,6 +64,11 @@ func (o *outDir) write(doc *lab.Document, options report.Options) error {
 			return fail(err)
 		}
 		if err := errors.Join(k.format.Write(f, doc, options), f.Close()); err != nil {
+			return fail(err)
+		}
+	}
+	if o.scenario != nil {
+		if err := os.WriteFile(filepath.Join(o.draft, "scenario.resolved.yaml"), o.scenario, 0o666); err != nil {
 			return fail(err)
 		}
 	}

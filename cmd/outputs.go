@@ -34,6 +34,7 @@ type outputFlags struct {
 	rows     bool
 	wide     bool
 	verbose  bool
+	quiet    bool
 }
 
 var timelines = []string{"always", "never", "auto"}
@@ -51,7 +52,8 @@ func (f *outputFlags) flags(c *cobra.Command) {
 	fl.StringVar(&f.timeline, "timeline", "auto", "draw the timeline `when`: always, never, or auto (with one scenario)")
 	fl.BoolVar(&f.rows, "rows", false, "print the order rows as the database has them")
 	fl.BoolVar(&f.wide, "wide", false, "print every column, however wide")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say of the database what it is, how it is set, and how it counted")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say of the database what it is, how it is set, and how it counted; and on standard error what is used and over")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print what does not hold and the summary alone, and nothing but errors on standard error")
 	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("timeline", cobra.FixedCompletions(timelines, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("report", func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
@@ -116,6 +118,8 @@ func (a *app) openOutputs(cmd *cobra.Command, f outputFlags) (*outputs, error) {
 		return nil, usagef("- is standard output", "--output names no file")
 	case !slices.Contains(timelines, f.timeline):
 		return nil, usagef("one of: always, never, auto", "--timeline cannot be %q", f.timeline)
+	case changed("quiet") && changed("verbose") && f.quiet && f.verbose:
+		return nil, usagef("one of the two will do", "--quiet and --verbose")
 	case f.json:
 		f.format = "json"
 	case f.plain:
@@ -191,7 +195,11 @@ func placeName(path string) string {
 func (o *outputs) write(ctx context.Context, doc *lab.Document) error {
 	for _, out := range o.list {
 		options := o.options(out.Writer)
-		if err := out.format.Write(out, doc, options); err != nil {
+		write := out.format.Write
+		if o.flags.quiet && out.format.Name == report.Table.Name {
+			write = report.Summary
+		}
+		if err := write(out, doc, options); err != nil {
 			return &suite.EnvironmentError{Err: fmt.Errorf("write the report: %w", err)}
 		}
 		if err := out.keep(); err != nil {

@@ -1,20 +1,27 @@
 package cmd
 
 import (
+	"fmt"
+	"io"
 	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+
+	"retrylab/internal/suite"
 )
 
 const (
-	patience = time.Second // how long nothing is shown: most runs are over by then
-	beat     = time.Second // from one look at the clock to the next, while no trial ends
+	patience  = time.Second      // how long nothing is shown: most runs are over by then
+	beat      = time.Second      // from one look at the clock to the next, while no trial ends
+	heartbeat = 15 * time.Second // from one line to the next where nobody looks at a terminal
 )
 
-// progress shows on a terminal how far a run is that takes longer than a moment.
+// progress shows how far a run is that takes longer than a moment: on a terminal as a bar, elsewhere as a
+// line now and then, so that whoever reads a log knows that it lives.
 type progress struct {
 	timer *time.Timer
+	lines io.Writer // for a line of each scenario that is over; nil for none
 
 	mu          sync.Mutex
 	bar         *progressbar.ProgressBar
@@ -23,15 +30,22 @@ type progress struct {
 	ended       bool
 }
 
-// newProgress returns the progress of a run that begins now. Where standard error is no terminal
-// it shows nothing.
-func (a *app) newProgress() *progress {
+// newProgress returns the progress of a run that begins now. Quiet shows nothing; verbose says where
+// standard error is no terminal of each scenario that it is over.
+func (a *app) newProgress(quiet, verbose bool) *progress {
 	p := &progress{total: 1}
-	if !isTerminal(a.stderr) {
+	if quiet {
 		return p
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !isTerminal(a.stderr) {
+		if verbose {
+			p.lines = a.stderr
+		}
+		p.timer = time.AfterFunc(heartbeat, func() { p.alive(a.stderr) })
+		return p
+	}
 	p.timer = time.AfterFunc(patience, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -53,11 +67,36 @@ func (a *app) newProgress() *progress {
 	return p
 }
 
-// step says how many trials are over, and of which scenario the last one was.
-func (p *progress) step(done, total int, scenario string) {
+// alive writes a line that says how far the run is.
+func (p *progress) alive(w io.Writer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.done, p.total, p.scenario = done, total, scenario
+	if p.ended {
+		return
+	}
+	if text := fmt.Sprintf("%d of %d trials are over", p.done, p.total); p.scenario == "" {
+		say(w, "retrylab: still running: %s", text)
+	} else {
+		say(w, "retrylab: still running: %s, the last of %s", text, p.scenario)
+	}
+	p.timer.Reset(heartbeat)
+}
+
+// step takes note of how far the run is.
+func (p *progress) step(s suite.Step) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done, p.total, p.scenario = s.Done, s.Total, s.Scenario
+	if s.Over && p.lines != nil && !p.ended {
+		trials := "1 trial"
+		if s.Trials != 1 {
+			trials = fmt.Sprintf("%d trials", s.Trials)
+		}
+		if s.Failed > 0 {
+			trials += fmt.Sprintf(", %d not held or inconclusive", s.Failed)
+		}
+		say(p.lines, "retrylab: %s is over: %s", s.Scenario, trials)
+	}
 	p.show()
 }
 

@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"retrylab/scenarios"
 )
 
 const welcome = `retrylab shows what retries do: how often a request was sent, how often it
@@ -40,7 +38,16 @@ func (a *app) root() *cobra.Command {
 			fmt.Fprint(a.stdout, plain(welcome))
 			return nil
 		},
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.look.check() },
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			if err := environment(c.Flags(), "debug", variable("debug")); err != nil {
+				return err
+			}
+			if a.debug {
+				a.trace = debugLog(a.stderr)
+				a.trace("begins", "command", c.CommandPath(), "version", version())
+			}
+			return a.look.check()
+		},
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(asciiWriter{a.stdout})
@@ -49,6 +56,7 @@ func (a *app) root() *cobra.Command {
 	root.SetUsageTemplate(usage)
 	root.SetFlagErrorFunc(flagError)
 	a.look.flags(root.PersistentFlags())
+	root.PersistentFlags().BoolVar(&a.debug, "debug", false, "write to standard error what is planned, opened and run, and when")
 	root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colors, cobra.ShellCompDirectiveNoFileComp))
 	root.AddGroup(
 		&cobra.Group{ID: "lab", Title: "The lab:"},
@@ -67,7 +75,8 @@ func (a *app) root() *cobra.Command {
 		c.GroupID = "files"
 		root.AddCommand(c)
 	}
-	root.AddCommand(a.versionCommand(), a.exitCodesTopic(), a.replicaCommand())
+	root.AddCommand(a.versionCommand(), a.replicaCommand())
+	root.AddCommand(topics()...)
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd("completion")
 	for _, c := range root.Commands() {
@@ -97,7 +106,10 @@ const usage = `{{with .Example}}Examples:
 {{.Title}}{{range $all}}{{if and (eq .GroupID $group.ID) .IsAvailableCommand}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}
 
-{{if .Groups}}More:{{else}}Commands:{{end}}{{range $all}}{{if and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help") .IsAdditionalHelpTopicCommand)}}
+{{if .Groups}}More:{{else}}Commands:{{end}}{{range $all}}{{if and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help"))}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasHelpSubCommands}}
+
+Topics ({{.CommandPath}} help TOPIC):{{range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
 
 Flags:
@@ -112,8 +124,8 @@ Flags of every command:
 // helpCommand is `retrylab help`, which knows what it cannot explain.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use:     "help [COMMAND]",
-		Short:   "Explain a command, or what the exit codes mean",
+		Use:     "help [COMMAND|TOPIC]",
+		Short:   "Explain a command or a topic",
 		Example: "  retrylab help run\n  retrylab help exit-codes",
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			var names []string
@@ -134,16 +146,4 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 			return about.Help()
 		},
 	}
-}
-
-// completeScenarios offers the built-in scenarios, and files.
-func completeScenarios(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	names := scenarios.Names()
-	if folder := scenarios.Incidents + "/"; strings.HasPrefix(begun, folder) {
-		names = nil
-		for _, name := range scenarios.IncidentNames() {
-			names = append(names, folder+name)
-		}
-	}
-	return names, cobra.ShellCompDirectiveDefault
 }

@@ -30,6 +30,9 @@ type runFlags struct {
 	step    bool
 	pace    string // of --step
 	vary    []string
+	dryRun  bool
+	alone   bool    // without the project file
+	origins origins // of the flags' values
 	outputs outputFlags
 	options suite.Options
 }
@@ -50,9 +53,10 @@ func (a *app) runCommand() *cobra.Command {
 			"  retrylab run mine.yaml --assert 'effects == wanted'\n" +
 			"  retrylab run --all --format json -o result.json\n" +
 			"  retrylab run check-then-insert --clock wall --speed 20",
-		ValidArgsFunction: completeScenarios,
+		ValidArgsFunction: a.completeConfigurations,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := fromEnvironment(cmd); err != nil {
+			var err error
+			if f.origins, err = a.defaults(cmd, !f.alone); err != nil {
 				return err
 			}
 			if f.step || cmd.Flags().Changed("pace") {
@@ -75,23 +79,20 @@ func (a *app) runCommand() *cobra.Command {
 	fl.BoolVar(&f.accept, "accept", false, "write what was measured into the file as what it expects")
 	fl.BoolVar(&f.step, "step", false, "in a class: predict each configuration, and watch what comes of it")
 	paceFlag(c, &f.pace)
-	f.labFlags(c)
+	fl.BoolVar(&f.dryRun, "dry-run", false, "run nothing: print the scenario as it would be run, with where each value comes from")
+	a.labFlags(&f, c)
 	f.outputs.flags(c)
 	a.gitHubFlag(c)
 	c.RegisterFlagCompletionFunc("shard", cobra.NoFileCompletions)
-	c.RegisterFlagCompletionFunc("vary", completePaths)
-	c.RegisterFlagCompletionFunc("assert", cobra.NoFileCompletions)
-	c.RegisterFlagCompletionFunc("baseline", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return configurationIDs(args), cobra.ShellCompDirectiveNoFileComp
-	})
-	c.RegisterFlagCompletionFunc("only", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return configurationIDs(args), cobra.ShellCompDirectiveNoFileComp
-	})
+	c.RegisterFlagCompletionFunc("vary", a.completeSetting("", true))
+	c.RegisterFlagCompletionFunc("assert", completeAssert)
+	c.RegisterFlagCompletionFunc("baseline", a.completeOnly)
+	c.RegisterFlagCompletionFunc("only", a.completeOnly)
 	return c
 }
 
 // labFlags are the flags of every command that runs trials.
-func (f *runFlags) labFlags(c *cobra.Command) {
+func (a *app) labFlags(f *runFlags, c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringArrayVar(&f.options.Plan.Set, "set", nil, "override a value of the scenario: `path=value` (repeatable)")
 	fl.Int64Var(&f.seed, "seed", 1, "`seed` of everything that is drawn")
@@ -102,47 +103,18 @@ func (f *runFlags) labFlags(c *cobra.Command) {
 	fl.StringVar(&f.options.Redis, "redis", "", "`place` of keys beside the store: embedded, server or redis://… (default: embedded, or what the scenario needs)")
 	fl.StringVar(&f.options.Bin, "pg-bindir", "", "`directory` of the PostgreSQL binaries, for --store postgres")
 	fl.IntVar(&f.options.Jobs, "jobs", 0, "`N` trials side by side (default: one per processor; 8 on the wall clock)")
+	fl.BoolVar(&f.alone, "no-project", false, "take nothing from a project file ("+projectFile+")")
 	fl.StringVar(&f.lenient, "inconclusive", "fail", "`effect` of an inconclusive trial on the exit code: fail (4) or pass")
 	fl.IntVar(&f.options.NotHeld, "fail-exit-code", suite.ExitNotHeld, "exit with `N` when something does not hold")
-	c.RegisterFlagCompletionFunc("set", completePaths)
 	c.RegisterFlagCompletionFunc("inconclusive", cobra.FixedCompletions(inconclusives, cobra.ShellCompDirectiveNoFileComp))
-	c.RegisterFlagCompletionFunc("store", cobra.FixedCompletions([]string{storage.SQLite, storage.Postgres, storage.Docker}, cobra.ShellCompDirectiveNoFileComp))
-	c.RegisterFlagCompletionFunc("redis", cobra.FixedCompletions([]string{storage.Embedded, storage.Server}, cobra.ShellCompDirectiveNoFileComp))
+	c.RegisterFlagCompletionFunc("store", completeStore)
+	c.RegisterFlagCompletionFunc("redis", completeRedis)
 	c.RegisterFlagCompletionFunc("clock", cobra.FixedCompletions([]string{engine.Virtual, engine.Wall}, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// fromEnvironment takes the flags that are not given from the environment.
-func fromEnvironment(cmd *cobra.Command) error {
-	for _, flag := range []string{"clock", "speed", "seed", "format", "store", "pg-bindir", "redis"} {
-		if err := environment(cmd.Flags(), flag, variable(flag)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// completePaths offers the paths of a scenario file.
-func completePaths(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	var paths []string
-	for _, p := range scenarios.Paths() {
-		paths = append(paths, p+"=")
-	}
-	return paths, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	c.RegisterFlagCompletionFunc("set", a.completeSetting("", false))
+	c.MarkFlagDirname("pg-bindir")
 }
 
 var inconclusives = []string{"fail", "pass"}
-
-func configurationIDs(args []string) []string {
-	var ids []string
-	for _, arg := range args {
-		if s, err := scenarios.Builtin(arg); err == nil {
-			for _, v := range s.Variants {
-				ids = append(ids, v.ID)
-			}
-		}
-	}
-	return ids
-}
 
 func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if err := f.check(cmd); err != nil {
@@ -175,19 +147,28 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 			return err
 		}
 	}
-	a.warnOfSecrets(cmd.Flags())
+	if f.dryRun {
+		return a.dryRun(list, f)
+	}
+	a.prepare(cmd, f)
 	a.interrupts.running.Store(true)
 	outs, err := a.openOutputs(cmd, f.outputs)
 	if err != nil {
 		return err
 	}
 	defer outs.discard() // of no effect once they are kept
-	bar := a.newProgress()
+	if outs.dir != nil {
+		if outs.dir.scenario, err = f.resolved(list); err != nil {
+			return err
+		}
+	}
+	bar := a.newProgress(f.outputs.quiet, f.outputs.verbose)
 	defer bar.end()
 	f.options.Progress = bar.step
 	f.options.Opened = a.interrupts.onLeave
 	a.interrupts.onLeave(outs.discard)
 	f.options.Version, f.options.Replica = version(), replicaProcess()
+	f.options.Trace = a.trace
 	doc, failure := a.runSuite(cmd.Context(), list, f.options)
 	bar.end()
 	if doc == nil {
@@ -205,10 +186,23 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 		return err
 	}
 	a.code = doc.ExitCode
+	a.trace("over", "exit_code", a.code)
 	if f.accept && failure == nil && cmd.Context().Err() == nil {
 		return a.accept(cmd, list[0], doc, f.options)
 	}
 	return failure
+}
+
+// prepare says before a run what somebody has to know of what it takes.
+func (a *app) prepare(cmd *cobra.Command, f runFlags) {
+	a.traceFlags(cmd.Flags(), f.origins)
+	if f.outputs.quiet {
+		return
+	}
+	a.warnOfSecrets(cmd.Flags())
+	if f.outputs.verbose && f.origins.file != "" {
+		say(a.stderr, "retrylab: using the project file %s", f.origins.file)
+	}
 }
 
 func (f *runFlags) check(cmd *cobra.Command) error {
@@ -218,12 +212,7 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 		o.Repeat = 0 // a scenario may name its own seeds
 	}
 	o.Lenient = f.lenient == "pass"
-	if o.ChosenBy = "--store"; !cmd.Flags().Changed("store") {
-		o.ChosenBy = variable("store")
-	}
-	if o.RedisBy = "--redis"; !cmd.Flags().Changed("redis") {
-		o.RedisBy = variable("redis")
-	}
+	o.ChosenBy, o.RedisBy = f.origins.chosenBy("store"), f.origins.chosenBy("redis")
 	switch {
 	case !slices.Contains(inconclusives, f.lenient):
 		return usagef("one of: fail, pass", "--inconclusive cannot be %q", f.lenient)

@@ -71,7 +71,7 @@ func (a *app) serveCommand() *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: completeScenarios,
+		ValidArgsFunction: a.completeConfigurations,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, flag := range []string{"listen", "name", "store", "redis"} {
 				if err := environment(cmd.Flags(), flag, "RETRYLAB_"+strings.ToUpper(flag)); err != nil {
@@ -89,15 +89,12 @@ func (a *app) serveCommand() *cobra.Command {
 	fl.StringVar(&f.redis, "redis", "", "`place` of keys beside it, for a guard that asks for one: "+strings.Join(storage.RedisChoices, ", "))
 	fl.StringArrayVar(&f.set, "set", nil, "override a value of the scenario, server.* above all: `path=value` (repeatable)")
 	fl.BoolVar(&f.quiet, "quiet", false, "write no line for each request, and no hints")
-	c.RegisterFlagCompletionFunc("set", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		var paths []string
-		for _, p := range scenarios.Paths() {
-			if strings.HasPrefix(p, "server.") {
-				paths = append(paths, p+"=")
-			}
-		}
-		return paths, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-	})
+	c.RegisterFlagCompletionFunc("set", a.completeSetting("server.", false))
+	c.RegisterFlagCompletionFunc("store", completeStore)
+	c.RegisterFlagCompletionFunc("redis", completeRedis)
+	for _, flag := range []string{"listen", "name"} {
+		c.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
+	}
 	return c
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // stepping are the flags of run that mean something beside --step.
-var stepping = []string{"step", "pace", "only", "set", "assert", "seed", "store", "redis", "pg-bindir", "color", "no-color"}
+var stepping = []string{"step", "pace", "only", "set", "assert", "seed", "store", "redis", "pg-bindir", "color", "no-color", "no-project", "debug"}
 
 func paceFlag(c *cobra.Command, pace *string) {
 	c.Flags().StringVar(pace, "pace", "auto", "with --step: scenario seconds in a real one, as `N`x, instant, or auto (six seconds for each picture)")
@@ -97,7 +97,7 @@ func (a *app) step(cmd *cobra.Command, args []string, f runFlags) error {
 func (a *app) runLesson(ctx context.Context, s *scenarios.Scenario, o suite.Options) (*lab.Document, error) {
 	a.interrupts.running.Store(true)
 	defer a.interrupts.running.Store(false)
-	bar := a.newProgress()
+	bar := a.newProgress(false, false)
 	defer bar.end()
 	o.Progress, o.Opened = bar.step, a.interrupts.onLeave
 	o.Version, o.Replica = version(), replicaProcess()

@@ -283,3 +283,30 @@ func BenchmarkJSON(b *testing.B) {
 		printed(b, JSON, d, Options{})
 	}
 }
+
+// TestSummary prints what somebody has to look at, and the line that counts.
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		doc  *lab.Document
+		want string
+	}{
+		{"nothing", &lab.Document{}, "nothing ran\n"},
+		{"held", &lab.Document{
+			Results: []lab.Result{{Scenario: "s", ID: "a", Verdict: lab.AsExpected}}, Summary: lab.Summary{AsExpected: 1},
+		}, "1 scenario, 1 configuration: 1 held\n"},
+		{"one not", &lab.Document{
+			Results: []lab.Result{{Scenario: "s", ID: "a", Verdict: lab.AsExpected}, {Scenario: "s", ID: "b", Verdict: lab.Inconclusive, Why: "it rained"}},
+			Summary: lab.Summary{AsExpected: 1, Inconclusive: 1},
+		}, "INCONCLUSIVE  s:b\n  it rained\n\n1 scenario, 2 configurations: 1 held, 1 inconclusive\n"},
+	} {
+		var b bytes.Buffer
+		if err := Summary(&b, c.doc, Options{Width: 80, Unicode: true}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimLeft(b.String(), "\n"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

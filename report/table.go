@@ -65,6 +65,18 @@ func (p *page) writeTable(w io.Writer, d *lab.Document, o Options) error {
 	if !suite && sound && d.Comparison == nil && len(blocks) == 1 && blocks[0].info.Next != "" {
 		p.wrapped(plain, "", "next: retrylab run "+p.text(blocks[0].info.Next), 2)
 	}
+	return p.write(w)
+}
+
+// Summary is the end of [Table]: what somebody has to look at, and the line that counts.
+func Summary(w io.Writer, d *lab.Document, o Options) error {
+	p := &page{setting: newSetting(o)}
+	p.failures(d)
+	p.summary(d, true)
+	return p.write(w)
+}
+
+func (p *page) write(w io.Writer) error {
 	if _, err := w.Write(p.buf.Bytes()); err != nil {
 		return fmt.Errorf("write table: %w", err)
 	}

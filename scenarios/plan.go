@@ -25,12 +25,14 @@ const (
 	maxReplicas    = 32
 	maxRows        = 8
 	maxVariants    = 200
-	maxSeeds       = 20
 	maxJumps       = 100
 	maxHeader      = 255      // characters of a header's value
 	maxItem        = 255      // bytes of an item's name
 	maxDribble     = 64 << 20 // bytes of all answers of a trial that dribble
 )
+
+// MaxSeeds is how many seeds a file can name.
+const MaxSeeds = 20
 
 // Families lists the families of scenarios in the order of a course.
 var Families = []string{"timeouts", "layers", "guards", "unknown-outcomes", "load", Incidents}
@@ -129,8 +131,8 @@ func (s *Scenario) check(f file) error {
 	case len([]rune(s.Currency)) > 8 || strings.ContainsFunc(s.Currency, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return fail("currency", "a currency is at most 8 printable characters", "a symbol such as € or USD")
 	}
-	if len(s.Seeds) > maxSeeds {
-		return fail(fmt.Sprintf("seeds[%d]", maxSeeds), fmt.Sprintf("more than %d seeds", maxSeeds), "`retrylab run --repeat` runs more")
+	if len(s.Seeds) > MaxSeeds {
+		return fail(fmt.Sprintf("seeds[%d]", MaxSeeds), fmt.Sprintf("more than %d seeds", MaxSeeds), "`retrylab run --repeat` runs more")
 	}
 	for i, seed := range s.Seeds {
 		if slices.Contains(s.Seeds[:i], seed) {
@@ -324,6 +326,7 @@ func (s *Scenario) resolveRow(i int, v Variant, changes []setting, asserts []Dem
 	root := s.tree.pick(slices.Concat(keysOf(reflect.TypeFor[Setup]()), []string{"expect", "invariant"}))
 	checks := s.tree // where expect and invariant stand
 	prefix := ""
+	own := map[position]bool{}
 	if list := s.tree.get("variants"); list != nil && len(list.items) > 0 && i >= 0 {
 		checks = list.items[i]
 		prefix = fmt.Sprintf("variants[%d].", i)
@@ -335,6 +338,7 @@ func (s *Scenario) resolveRow(i int, v Variant, changes []setting, asserts []Dem
 				if err := set(root, e.name, e.node.clone(), e.at, s.Source); err != nil {
 					return Trial{}, err
 				}
+				e.node.places(own)
 			}
 		}
 	}
@@ -350,6 +354,7 @@ func (s *Scenario) resolveRow(i int, v Variant, changes []setting, asserts []Dem
 		checks = &node{kind: mapping}
 		root = root.without("expect", "invariant", "premises")
 	}
+	written := root.clone() // the checks add to root what is none of the setup
 	d := decoder{source: s.Source}
 	var f file
 	var row variant
@@ -367,8 +372,13 @@ func (s *Scenario) resolveRow(i int, v Variant, changes []setting, asserts []Dem
 	}
 	t := Trial{
 		Scenario: s.Name, Configuration: v.Name, ID: v.ID, Setup: f.Setup,
-		Expect: row.Expect, Said: row.Said, Invariants: row.Invariant, Asserts: asserts, Seed: seed, Begin: s.Begin, written: root,
-		Places: map[string]Place{},
+		Expect: row.Expect, Said: row.Said, Invariants: row.Invariant, Asserts: asserts, Seed: seed, Begin: s.Begin,
+		Places:  map[string]Place{},
+		written: written, checks: checks, prefix: prefix, own: own,
+		nameAt: find(checks, "name"), idAt: position{file: byDefault},
+	}
+	if id := checks.get("id"); id != nil {
+		t.idAt = id.at
 	}
 	t.Needs, t.Why = t.Setup.NeedsEngine()
 	if slices.Contains(s.Needs, postgres) && t.Needs == "" && !t.Setup.Simulate {
@@ -472,8 +482,9 @@ func IsFile(arg string) bool {
 // Make returns a trial of a setup that stands in no file, with the defaults and the checks of one
 // that does.
 func Make(name string, setup Setup) (Trial, error) {
-	t := Trial{Scenario: name, Configuration: name, ID: name, Setup: setup, Seed: 1, Places: map[string]Place{}}
-	c := checker{scenario: &Scenario{Name: name}, root: &node{kind: mapping}, trial: &t}
+	root := &node{kind: mapping}
+	t := Trial{Scenario: name, Configuration: name, ID: name, Setup: setup, Seed: 1, Places: map[string]Place{}, written: root, checks: root}
+	c := checker{scenario: &Scenario{Name: name}, root: root, trial: &t}
 	if err := c.check(); err != nil {
 		return Trial{}, err
 	}

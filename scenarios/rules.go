@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -177,4 +178,42 @@ func (c *checker) number(path string, n int) {
 	if r, _ := RuleAt(path); n < r.Low || n > r.High {
 		c.fail(path, fmt.Sprintf("%s must be between %d and %d, not %d", path, r.Low, r.High, n), "")
 	}
+}
+
+// WordsAt lists the words that can stand at a path as --set takes it: those of its rule, those of the kind that
+// the path's value may be written as, or true and false. It is empty where there are none, and where the
+// path is none.
+func WordsAt(path string) []string {
+	for _, key := range []string{"", ".kind", ".preset"} {
+		if r, ok := RuleAt(path + key); ok && len(r.Words) > 0 {
+			return slices.Clone(r.Words)
+		}
+	}
+	steps, ok := parsePath(path)
+	if !ok {
+		return nil
+	}
+	t := reflect.TypeFor[Setup]()
+	for _, step := range steps {
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		switch {
+		case t.Kind() == reflect.Slice:
+			t = t.Elem() // by index or by name
+			continue
+		case t.Kind() != reflect.Struct:
+			return nil
+		}
+		fields := fieldsOf(t)
+		i := slices.IndexFunc(fields, func(f field) bool { return f.name == step.name })
+		if i < 0 {
+			return nil
+		}
+		t = t.FieldByIndex(fields[i].index).Type
+	}
+	if t.Kind() == reflect.Bool || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Bool {
+		return []string{"true", "false"}
+	}
+	return nil
 }

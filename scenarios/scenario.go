@@ -275,12 +275,16 @@ type Trial struct {
 	Invariants    []Demand
 	Asserts       []Demand // demanded of every trial of the run; they stand in no file
 	Seed          int64
-	Row           int // its place among the rows of the scenario, from 0
-	written       *node
+	Row           int      // its place among the rows of the scenario, from 0
 	Varied        []Change // in a sweep, the settings that make this row, in the order of the sweep
 	Begin         string
 	Needs         string // the engine without which it shows nothing, with the reason in Why; empty for any
 	Why           string
+
+	written, checks *node // what is written of the setup, and of what is demanded
+	prefix          string
+	own             map[position]bool // places of what the configuration itself changes
+	nameAt, idAt    position
 }
 
 // Demands lists every expression that is asked of the trial.

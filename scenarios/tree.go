@@ -119,6 +119,17 @@ func (n *node) clone() *node {
 	return &c
 }
 
+// places adds the positions of n and of everything below it.
+func (n *node) places(to map[position]bool) {
+	to[n.at] = true
+	for _, e := range n.keys {
+		e.node.places(to)
+	}
+	for _, item := range n.items {
+		item.places(to)
+	}
+}
+
 // parseTree reads YAML into a tree. Errors are *Error with a position.
 func parseTree(file string, data []byte) (*node, error) {
 	if len(data) > MaxFileSize {

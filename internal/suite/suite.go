@@ -69,11 +69,28 @@ type Options struct {
 	// once: one for the run, and one for each database, before it is opened.
 	Opened func(remove func() error)
 	// Progress is called before the first trial and after each.
-	Progress func(done, total int, scenario string)
+	Progress func(Step)
+	// Trace is told what the run does, as keys and values. Several trials call it at once.
+	Trace func(what string, about ...any)
 	// run takes the place of the engine's, in tests.
 	run func(*engine.Lab, context.Context, scenarios.Trial) lab.Observation
 
 	redisServer *bool // whether there is a redis-server, where a test says so
+}
+
+// Step is how far a run is: after a trial, or before the first.
+type Step struct {
+	Done, Total int    // trials
+	Scenario    string // of the trial that has just ended
+	Trials      int    // how many that scenario has
+	Over        bool   // they have all ended
+	Failed      int    // of them, those that did not hold or are inconclusive
+}
+
+func (o Options) trace(what string, about ...any) {
+	if o.Trace != nil {
+		o.Trace(what, about...)
+	}
 }
 
 // job is one trial to be run.
@@ -105,6 +122,7 @@ func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Docum
 		return nil, err
 	}
 	jobs = split(jobs, o, doc)
+	o.trace("planned", "scenarios", len(list), "trials", len(jobs), "skipped", len(doc.Skipped), "clock", o.Clock, "side_by_side", sideBySide(o))
 	labs, closeLabs, err := open(ctx, jobs, o)
 	if err != nil {
 		return nil, err
@@ -199,6 +217,8 @@ func open(ctx context.Context, jobs []job, o Options) (map[ground]*engine.Lab, f
 				return nil, nil, errors.Join(unavailable(ctx, g, needed, err), closeAll())
 			}
 			databases[g.store] = d
+			info := d.Info()
+			o.trace("opened", "store", info.Engine, "version", info.Version, "mode", info.Mode, "chosen_by", g.chosenBy)
 		}
 		keys, err := storage.OpenKeys(ctx, g.redis)
 		if err != nil {
@@ -535,7 +555,11 @@ func perform(ctx context.Context, labs map[ground]*engine.Lab, jobs []job, o Opt
 		run = (*engine.Lab).Run
 	}
 	if o.Progress != nil {
-		o.Progress(0, len(jobs), "")
+		o.Progress(Step{Total: len(jobs)})
+	}
+	of, ended, unsound := map[int]int{}, map[int]int{}, map[int]int{} // trials by scenario
+	for _, j := range jobs {
+		of[j.scenario]++
 	}
 	var mu sync.Mutex
 	done, failed := 0, false
@@ -546,17 +570,24 @@ func perform(ctx context.Context, labs map[ground]*engine.Lab, jobs []job, o Opt
 		if stop {
 			return
 		}
-		r := one(ctx, labs[jobs[i].ground], jobs[i].trial, run)
+		t, s := jobs[i].trial, jobs[i].scenario
+		o.trace("trial begins", "scenario", t.Scenario, "configuration", t.ID, "seed", t.Seed)
+		r := one(ctx, labs[jobs[i].ground], t, run)
+		o.trace("trial ends", "scenario", t.Scenario, "configuration", t.ID, "seed", t.Seed, "verdict", r.Verdict.String(), "events", len(r.Events), "why", r.Why)
 		if ctx.Err() != nil && r.Why != "" && !r.Defect {
 			return // cut short by whoever stopped the run: there is nothing to judge
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		results[i] = r
-		failed = failed || r.Verdict == lab.NotAsExpected || r.Verdict == lab.Inconclusive
 		done++
+		ended[s]++
+		if r.Verdict == lab.NotAsExpected || r.Verdict == lab.Inconclusive {
+			failed = true
+			unsound[s]++
+		}
 		if o.Progress != nil {
-			o.Progress(done, len(jobs), jobs[i].trial.Scenario)
+			o.Progress(Step{Done: done, Total: len(jobs), Scenario: t.Scenario, Trials: of[s], Over: ended[s] == of[s], Failed: unsound[s]})
 		}
 	})
 	return results
