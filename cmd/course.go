@@ -235,7 +235,9 @@ func (a *app) attend(cmd *cobra.Command, all []*scenarios.Scenario, names []stri
 				place.Pass(names, s.Name)
 			}
 			if kept == nil {
-				kept = a.keepPlace(path, place)
+				if failed := a.keepPlace(path, place); failed != nil {
+					return errors.Join(d.close(), &suite.EnvironmentError{Err: failed})
+				}
 			}
 		}
 		if err != nil {
