@@ -53,7 +53,12 @@ func (a *app) newProgress(quiet, verbose bool) *progress {
 			return
 		}
 		if p.bar == nil {
+			theme := progressbar.ThemeDefault
+			if !unicodeLocale() {
+				theme = progressbar.ThemeASCII
+			}
 			p.bar = progressbar.NewOptions(p.total,
+				progressbar.OptionSetTheme(theme),
 				progressbar.OptionSetWriter(a.stderr),
 				progressbar.OptionShowCount(),
 				progressbar.OptionSetPredictTime(false),
