@@ -220,6 +220,7 @@ var testOnly = []string{
 	"github.com/jstemmer/go-junit-report/v2/...",
 	"github.com/mpontillo/tap13/...",
 	"github.com/rogpeppe/go-internal/...",
+	"github.com/spf13/cobra/doc",
 	"github.com/santhosh-tekuri/jsonschema/v6/...",
 	"github.com/yuin/goldmark/...",
 	"go.yaml.in/yaml/v3/...",
