@@ -139,10 +139,8 @@ func (a *app) runEach(cmd *cobra.Command, args []string, f runFlags) (*lab.Docum
 func settingsOf(s *scenarios.Scenario, o suite.Options) (map[string][]lab.Setting, error) {
 	plan := o.Plan
 	plan.Only = o.Only[s.Name]
-	written := scenarios.Trial.Written
 	trials, err := s.Plan(plan)
 	if len(o.Vary) > 0 {
-		written = func(t scenarios.Trial) []scenarios.Change { return t.Varied }
 		trials, _, err = s.Sweep(plan, o.Vary)
 	}
 	if err != nil {
@@ -150,12 +148,35 @@ func settingsOf(s *scenarios.Scenario, o suite.Options) (map[string][]lab.Settin
 	}
 	out := map[string][]lab.Setting{}
 	for _, t := range trials {
-		out[t.ID] = []lab.Setting{}
-		for _, c := range written(t) {
-			out[t.ID] = append(out[t.ID], lab.Setting{Path: c.Path, Value: c.Value})
+		out[t.ID] = wholeLists(t.Settings())
+		if len(o.Vary) > 0 {
+			out[t.ID] = nil
+			for _, c := range t.Varied {
+				out[t.ID] = append(out[t.ID], lab.Setting{Path: c.Path, Value: c.Value})
+			}
 		}
 	}
 	return out, nil
+}
+
+// wholeLists makes one setting of all that stands in a list: layers that differ are read beside each other.
+func wholeLists(settings []scenarios.Setting) []lab.Setting {
+	var out []lab.Setting
+	for _, s := range settings {
+		path, below, inList := strings.Cut(s.Path, "[")
+		value := s.Value
+		if inList {
+			if _, key, ok := strings.Cut(below, "]."); ok {
+				value = key + " " + value
+			}
+		}
+		if n := len(out); inList && n > 0 && out[n-1].Path == path {
+			out[n-1].Value += ", " + value
+			continue
+		}
+		out = append(out, lab.Setting{Path: path, Value: value})
+	}
+	return out
 }
 
 // checkBaseline refuses a baseline that is not among the configurations that are to be run.

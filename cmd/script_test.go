@@ -117,8 +117,8 @@ func installed(err error) (bool, error) {
 	return err == nil, nil
 }
 
-// heartbeats are the lines of a run that takes long.
-var heartbeats = regexp.MustCompile(`(?m)^retrylab: still running: .*\n`)
+// heartbeats are the lines that say how far a run is: where it takes long, and of each scenario with --verbose.
+var heartbeats = regexp.MustCompile(`(?m)^retrylab: (still running|\S+ is over): .*\n`)
 
 // exits CODE retrylab ARGS… runs the tool and checks its exit code, and what holds for every run:
 // nothing is left in the directory for temporary files, a success says nothing on standard error,
@@ -143,7 +143,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("it exits with %d, not %d", got, want)
 	}
 	stdout, stderr := ts.ReadFile("stdout"), ts.ReadFile("stderr")
-	stderr = heartbeats.ReplaceAllString(stderr, "") // on a slow machine
+	stderr = heartbeats.ReplaceAllString(stderr, "")
 	if got == 0 && stderr != "" && !slices.Contains(args, "new") && !slices.Contains(args, "--accept") && !slices.Contains(args, "__complete") {
 		ts.Fatalf("a success with something on standard error")
 	}

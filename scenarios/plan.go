@@ -427,31 +427,6 @@ func (s *Scenario) allowed(path string, at position) error {
 	return e
 }
 
-// Written lists what a trial sets, as it is written: by its file, its variant and the command line. A list is
-// one value.
-func (t Trial) Written() []Change {
-	var out []Change
-	var walk func(path string, n *node)
-	walk = func(path string, n *node) {
-		if n.kind == scalar && path == "server.guard" {
-			path = "server.guard.kind" // the word stands for the mapping
-		}
-		if n.kind != mapping {
-			out = append(out, Change{Path: path, Value: n.flow()})
-			return
-		}
-		for _, e := range n.keys {
-			if below := join(path, e.name); !slices.Contains([]string{"expect", "invariant", "premises", "variants"}, below) {
-				walk(below, e.node)
-			}
-		}
-	}
-	if t.written != nil {
-		walk("", t.written)
-	}
-	return out
-}
-
 // sets is what a variant changes: paths with their values, in the file's order.
 type sets []entry
 
