@@ -41,14 +41,20 @@ func browser(t *testing.T) context.Context {
 		}
 		t.Skip("there is no Chromium on this machine")
 	}
+	// Chromium puts a socket into the temporary directory, whose path must be short, and leaves it there when it is killed.
+	temporary, err := os.MkdirTemp("", "cr")
+	if err != nil {
+		t.Fatal(err)
+	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
-		chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Env("TMPDIR="+temporary), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true), chromedp.NoFirstRun,
 		chromedp.WSURLReadTimeout(time.Minute),
 	)
-	outer, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	// The test's own context ends before its cleanup, and Chromium is to leave by itself.
+	outer, stop := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
 	allocated, end := chromedp.NewExecAllocator(outer, options...)
 	ctx, leave := chromedp.NewContext(allocated)
 	t.Cleanup(func() {
@@ -56,6 +62,9 @@ func browser(t *testing.T) context.Context {
 		leave()
 		end()
 		stop()
+		if err := os.RemoveAll(temporary); err != nil {
+			t.Error(err)
+		}
 	})
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("start Chromium: %v", err)
