@@ -171,6 +171,9 @@ const places = `document.querySelectorAll("details").forEach((d) => { d.open = t
 
 // TestBrowser opens pages as a user would, in both themes and two widths.
 func TestBrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long, above all with the race detector")
+	}
 	t.Parallel()
 	ctx := browser(t)
 	for _, name := range []string{"read-timeout", "verdicts", "hostile", "suite", "recovery", "three-layers", "expired-key", "retry-storm"} {

@@ -70,6 +70,9 @@ func TestFormatsGolden(t *testing.T) {
 // TestReportAgain prints a document, and the same after it was saved and read, in every format:
 // `report` must show what `run` showed.
 func TestReportAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long, above all with the race detector")
+	}
 	t.Parallel()
 	docs := documents()
 	maps.Copy(docs, views())

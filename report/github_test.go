@@ -205,6 +205,9 @@ func TestGitHubPlace(t *testing.T) {
 // TestGitHubSummaryRoom gives a summary less and less room: it keeps to it, says that it is cut, and what is
 // left is whole.
 func TestGitHubSummaryRoom(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long, above all with the race detector")
+	}
 	t.Parallel()
 	reader := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser()
 	docs := documents()
@@ -256,6 +259,9 @@ func TestGitHubSummaryRoom(t *testing.T) {
 
 // TestGitHubSummaryHuge: a run of eight thousand configurations is cut at the limit.
 func TestGitHubSummaryHuge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long, above all with the race detector")
+	}
 	t.Parallel()
 	d := thousand()
 	for i := range 7 {
