@@ -65,6 +65,10 @@ func (a *app) compare(cmd *cobra.Command, args []string, f runFlags, seeds bool)
 	case saved == 2:
 		return a.compareSaved(cmd, args, f)
 	}
+	list, err := a.contenders(args, f)
+	if err != nil {
+		return err
+	}
 	a.prepare(cmd, f)
 	a.interrupts.running.Store(true)
 	outs, err := a.openOutputs(cmd, f.outputs)
@@ -73,7 +77,7 @@ func (a *app) compare(cmd *cobra.Command, args []string, f runFlags, seeds bool)
 	}
 	defer outs.discard() // of no effect once they are kept
 	a.interrupts.onLeave(outs.discard)
-	doc, rows, err := a.runEach(cmd, args, f)
+	doc, rows, err := a.runEach(cmd, list)
 	if doc == nil {
 		return err
 	}
@@ -87,51 +91,78 @@ func (a *app) compare(cmd *cobra.Command, args []string, f runFlags, seeds bool)
 	return err
 }
 
-// runEach runs what each argument names and puts the results together in the order of the arguments.
-func (a *app) runEach(cmd *cobra.Command, args []string, f runFlags) (*lab.Document, []judge.Compared, error) {
-	var whole *lab.Document
-	var rows []judge.Compared
+// A contender is what one argument of a comparison names, with the settings of each of its configurations.
+type contender struct {
+	scenario *scenarios.Scenario
+	options  suite.Options
+	settings map[string][]lab.Setting
+}
+
+// contenders reads what the arguments name, before anything is run: what is named twice, or alone, is refused.
+func (a *app) contenders(args []string, f runFlags) ([]contender, error) {
+	var out []contender
 	type key struct{ scenario, id string }
-	at := map[key]int{}
+	files := map[key]string{}
 	for _, arg := range args {
 		own := f
 		list, err := a.choose([]string{arg}, &own)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		settings, err := settingsOf(list[0], own.options)
-		if err != nil {
-			return nil, nil, err
+		c := contender{scenario: list[0], options: own.options}
+		if c.settings, err = settingsOf(c.scenario, c.options); err != nil {
+			return nil, err
 		}
-		own.options.Opened = a.interrupts.onLeave
-		own.options.Version, own.options.Replica = version(), replicaProcess()
-		own.options.Trace = a.trace
-		doc, err := a.runSuite(cmd.Context(), list, own.options)
+		for _, id := range slices.Sorted(maps.Keys(c.settings)) {
+			k := key{c.scenario.Name, id}
+			if file, again := files[k]; again {
+				return nil, twice(k.scenario+":"+id, file, c.scenario.File)
+			}
+			files[k] = c.scenario.File
+		}
+		out = append(out, c)
+	}
+	if seeds := max(f.options.Repeat, len(out[0].scenario.Seeds)); len(files) == 1 && seeds < 2 {
+		return nil, usagef("name another, or a scenario with several; --repeat compares its seeds", "there is one configuration, and nothing to hold it against")
+	}
+	return out, nil
+}
+
+// runEach runs the contenders and puts their results together in order.
+func (a *app) runEach(cmd *cobra.Command, list []contender) (*lab.Document, []judge.Compared, error) {
+	var whole *lab.Document
+	var rows []judge.Compared
+	for _, c := range list {
+		c.options.Opened = a.interrupts.onLeave
+		c.options.Version, c.options.Replica = version(), replicaProcess()
+		c.options.Trace = a.trace
+		doc, err := a.runSuite(cmd.Context(), []*scenarios.Scenario{c.scenario}, c.options)
 		if doc == nil {
 			return nil, nil, err
-		}
-		for _, r := range doc.Results {
-			k := key{r.Scenario, r.ID}
-			i, known := at[k]
-			if !known {
-				i = len(rows)
-				at[k] = i
-				rows = append(rows, judge.Compared{Settings: settings[r.ID]})
-			}
-			rows[i].Results = append(rows[i].Results, r)
 		}
 		if doc.ExitCode == suite.ExitInterrupted {
 			doc.ExitCode = a.interrupts.code()
 		}
+		rows = append(rows, comparedRows(doc.Results, c.settings)...)
 		whole = suite.Join(whole, doc)
 		if err != nil || cmd.Context().Err() != nil {
 			return whole, rows, err
 		}
 	}
-	if whole != nil && len(rows) == 1 && len(rows[0].Results) == 1 {
-		return nil, nil, usagef("name another, or a scenario with several; --repeat compares its seeds", "there is one configuration, and nothing to hold it against")
-	}
 	return whole, rows, nil
+}
+
+// comparedRows are the results of one scenario by configuration, whose seeds stand together.
+func comparedRows(results []lab.Result, settings map[string][]lab.Setting) []judge.Compared {
+	var rows []judge.Compared
+	for _, r := range results {
+		if n := len(rows); n > 0 && rows[n-1].Results[0].ID == r.ID {
+			rows[n-1].Results = append(rows[n-1].Results, r)
+			continue
+		}
+		rows = append(rows, judge.Compared{Results: []lab.Result{r}, Settings: settings[r.ID]})
+	}
+	return rows
 }
 
 // settingsOf are the settings of each configuration that is to be run of a scenario, by its id; in a sweep, those
@@ -139,24 +170,21 @@ func (a *app) runEach(cmd *cobra.Command, args []string, f runFlags) (*lab.Docum
 func settingsOf(s *scenarios.Scenario, o suite.Options) (map[string][]lab.Setting, error) {
 	plan := o.Plan
 	plan.Only = o.Only[s.Name]
-	trials, err := s.Plan(plan)
-	if len(o.Vary) > 0 {
-		trials, _, err = s.Sweep(plan, o.Vary)
-	}
-	if err != nil {
-		return nil, err
-	}
 	out := map[string][]lab.Setting{}
-	for _, t := range trials {
-		out[t.ID] = wholeLists(t.Settings())
-		if len(o.Vary) > 0 {
-			out[t.ID] = nil
+	if len(o.Vary) > 0 {
+		trials, _, err := s.Sweep(plan, o.Vary)
+		for _, t := range trials {
 			for _, c := range t.Varied {
 				out[t.ID] = append(out[t.ID], lab.Setting{Path: c.Path, Value: c.Value})
 			}
 		}
+		return out, err
 	}
-	return out, nil
+	trials, err := s.Plan(plan)
+	for _, t := range trials {
+		out[t.ID] = wholeLists(t.Settings())
+	}
+	return out, err
 }
 
 // wholeLists makes one setting of all that stands in a list: layers that differ are read beside each other.
@@ -203,14 +231,7 @@ func holdAgainst(doc *lab.Document, id string, settings map[string][]lab.Setting
 		}
 		return 0
 	})
-	var rows []judge.Compared
-	for _, r := range doc.Results {
-		if n := len(rows); n > 0 && rows[n-1].Results[0].ID == r.ID {
-			rows[n-1].Results = append(rows[n-1].Results, r)
-			continue
-		}
-		rows = append(rows, judge.Compared{Results: []lab.Result{r}, Settings: settings[r.ID]})
-	}
+	rows := comparedRows(doc.Results, settings)
 	if len(rows) > 0 && rows[0].Results[0].ID == id { // else it was not run after all
 		doc.Comparison = judge.Compare(rows, false)
 	}

@@ -614,6 +614,9 @@ func one(ctx context.Context, l *engine.Lab, t scenarios.Trial, run func(*engine
 	}()
 	obs := run(l, ctx, t)
 	r = judge.Decide(t, obs)
+	if t.Setup.Server.Processing < nudge {
+		return r // there is too little to take from
+	}
 	r.Tie = broken(r, obs.Ties, func(by time.Duration) lab.Result {
 		t.Setup.Server.Processing += by
 		defer func() { t.Setup.Server.Processing -= by }()
