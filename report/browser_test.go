@@ -3,74 +3,20 @@ package report
 import (
 	"context"
 	"math"
-	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"retrylab/internal/browsertest"
 	"retrylab/internal/lab"
 )
-
-// browser starts the one Chromium of a test, or skips it where there is none. In CI there must be one.
-func browser(t *testing.T) context.Context {
-	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "headless-shell"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		required := slices.Contains(strings.Split(os.Getenv("RETRYLAB_TEST_REQUIRE"), ","), "chromium")
-		if required || os.Getenv("CI") != "" {
-			t.Fatal("there is no Chromium on this machine, and one is required")
-		}
-		t.Skip("there is no Chromium on this machine")
-	}
-	// Chromium puts a socket into the temporary directory, whose path must be short, and leaves it there when it is killed.
-	temporary, err := os.MkdirTemp("", "cr")
-	if err != nil {
-		t.Fatal(err)
-	}
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
-		chromedp.Env("TMPDIR="+temporary), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true), chromedp.NoFirstRun,
-		chromedp.WSURLReadTimeout(time.Minute),
-	)
-	// The test's own context ends before its cleanup, and Chromium is to leave by itself.
-	outer, stop := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
-	allocated, end := chromedp.NewExecAllocator(outer, options...)
-	ctx, leave := chromedp.NewContext(allocated)
-	t.Cleanup(func() {
-		chromedp.Cancel(ctx) // the process is gone before its directory is removed
-		leave()
-		end()
-		stop()
-		if err := os.RemoveAll(temporary); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("start Chromium: %v", err)
-	}
-	return ctx
-}
 
 // watched collects what a page does that it must not.
 type watched struct {
@@ -123,33 +69,6 @@ func ask[T any](t *testing.T, tab context.Context, expression string) T {
 	return got
 }
 
-// open opens a page in a theme and a width.
-func open(t *testing.T, tab context.Context, address, theme string, wide int64) {
-	t.Helper()
-	if _, err := chromedp.Call(tab, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
-		Width: wide, Height: 800, DeviceScaleFactor: 1, Mobile: wide < 500,
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if err := chromedp.Do(tab, chromedp.Navigate(address)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func asFile(t *testing.T, page string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(path, []byte(page), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
-}
-
 // place is where the browser has drawn an event.
 type place struct {
 	Figure int     `json:"figure"`
@@ -175,7 +94,7 @@ func TestBrowser(t *testing.T) {
 		t.Skip("takes long, above all with the race detector")
 	}
 	t.Parallel()
-	ctx := browser(t)
+	ctx := browsertest.Start(t)
 	for _, name := range []string{"read-timeout", "verdicts", "hostile", "suite", "recovery", "three-layers", "expired-key", "retry-storm"} {
 		d := documents()[name]
 		for _, theme := range []string{"light", "dark"} {
@@ -185,8 +104,8 @@ func TestBrowser(t *testing.T) {
 				}
 				tab, end := chromedp.NewContext(ctx)
 				w := watch(t, tab)
-				address := asFile(t, printed(t, HTML, d, Options{}))
-				open(t, tab, address, theme, wide)
+				address := browsertest.Save(t, printed(t, HTML, d, Options{}))
+				browsertest.Open(t, tab, address, browsertest.View{Theme: theme, Width: wide, Height: 800})
 				ground := ask[string](t, tab, `getComputedStyle(document.body).backgroundColor`)
 				overflow := ask[int](t, tab, `document.documentElement.scrollWidth - document.documentElement.clientWidth`)
 				drawn := ask[[]place](t, tab, places)
@@ -244,9 +163,9 @@ func inPlace(t *testing.T, name string, d *lab.Document, drawn []place) {
 // TestBrowserKeyboard walks through the events of a timeline with the keyboard, and stretches the time.
 func TestBrowserKeyboard(t *testing.T) {
 	t.Parallel()
-	tab, end := chromedp.NewContext(browser(t))
+	tab, end := chromedp.NewContext(browsertest.Start(t))
 	defer end()
-	open(t, tab, asFile(t, printed(t, HTML, documents()["read-timeout"], Options{})), "light", 1280)
+	browsertest.Open(t, tab, browsertest.Save(t, printed(t, HTML, documents()["read-timeout"], Options{})), browsertest.View{Theme: "light", Width: 1280, Height: 800})
 	const wide = `document.querySelector(".plot > svg").getBoundingClientRect().width`
 	press := func(key string) {
 		t.Helper()

@@ -103,7 +103,7 @@ var parsed = sync.OnceValues(func() ([]*source, error) {
 	return all, err
 })
 
-// suite reports whether a package is a conformance suite, such as storetest: ordinary files that
+// suite reports whether a package is for tests, such as storetest and browsertest: ordinary files that
 // tests alone import.
 func suite(pkg string) bool { return strings.HasSuffix(pkg, "test") }
 
