@@ -32,24 +32,30 @@ type seat struct {
 
 	mu   sync.Mutex
 	news chan struct{} // something was written since
+	over chan struct{} // closed when all was read: nobody holds the terminal any more
 	text []byte
 	read int // what was awaited so far
 }
 
 func sit(t *testing.T, env []string, args ...string) *seat {
 	t.Helper()
+	return sitAt(t, pty.Winsize{Rows: 24, Cols: 80}, env, args...)
+}
+
+func sitAt(t *testing.T, size pty.Winsize, env []string, args ...string) *seat {
+	t.Helper()
 	master, slave, err := pty.Open()
 	if err != nil {
 		t.Skipf("there is no terminal to be had: %v", err)
 	}
-	if err := pty.Setsize(slave, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
+	if err := pty.Setsize(slave, &size); err != nil {
 		t.Fatal(err)
 	}
 	before, err := term.GetState(int(slave.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &seat{t: t, master: master, slave: slave, before: before, news: make(chan struct{}, 1)}
+	s := &seat{t: t, master: master, slave: slave, before: before, news: make(chan struct{}, 1), over: make(chan struct{})}
 	s.command = exec.CommandContext(t.Context(), "retrylab", args...)
 	s.command.Env = append(os.Environ(), append([]string{"TMPDIR=" + t.TempDir(), "LC_ALL=C.UTF-8", "TERM=xterm", "COLUMNS=", "CI=", "GORACE=" + noNap}, env...)...)
 	s.command.Stdin, s.command.Stdout, s.command.Stderr = slave, slave, slave
@@ -58,6 +64,7 @@ func sit(t *testing.T, env []string, args ...string) *seat {
 		t.Fatal(err)
 	}
 	go func() {
+		defer close(s.over)
 		buffer := make([]byte, 4096)
 		for {
 			n, err := master.Read(buffer)
@@ -104,6 +111,13 @@ func (s *seat) written() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return string(s.text)
+}
+
+// all is what the tool has written, once it has left.
+func (s *seat) all() string {
+	s.slave.Close()
+	<-s.over
+	return s.written()
 }
 
 func (s *seat) types(keys string) {

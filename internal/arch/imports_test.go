@@ -210,6 +210,8 @@ var doors = []door{
 
 // testOnly are the libraries that tests may use beside those with a door.
 var testOnly = []string{
+	"github.com/charmbracelet/ultraviolet/...",
+	"github.com/charmbracelet/x/...",
 	"github.com/chromedp/cdproto/...",
 	"github.com/chromedp/chromedp/...",
 	"github.com/compose-spec/compose-go/v2/...",
