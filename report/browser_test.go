@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
@@ -192,5 +193,54 @@ func TestBrowserKeyboard(t *testing.T) {
 	}
 	if wider < 3.5*once {
 		t.Errorf("stretched to 4× the time is %v wide, at first %v", wider, once)
+	}
+}
+
+// TestBrowserTelephone checks that at the width of a telephone the name, the orders and the verdict of every row
+// are seen without scrolling sideways, and that the table is one still to whoever hears it.
+func TestBrowserTelephone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long, above all with the race detector")
+	}
+	t.Parallel()
+	tab, end := chromedp.NewContext(browser(t))
+	defer end()
+	open(t, tab, asFile(t, printed(t, HTML, documents()["read-timeout"], Options{})), "light", 390)
+	type box struct {
+		Text  string  `json:"text"`
+		Left  float64 `json:"left"`
+		Right float64 `json:"right"`
+		Tall  float64 `json:"tall"`
+	}
+	cells := ask[[]box](t, tab, `[...document.querySelectorAll('table.stacks tbody tr')].flatMap((row) =>
+		[row.querySelector("th"), row.querySelector('td[data-head="orders"]'), row.lastElementChild].map((cell) => {
+			const range = document.createRange();
+			range.selectNodeContents(cell);
+			const r = range.getBoundingClientRect();
+			return {text: cell.textContent, left: r.left, right: r.right, tall: r.height};
+		}))`)
+	if want := 3 * len(documents()["read-timeout"].Results); len(cells) != want {
+		t.Errorf("%d cells, want %d", len(cells), want)
+	}
+	for _, c := range cells {
+		if c.Left < 0 || c.Right > 390 || c.Tall == 0 {
+			t.Errorf("%q stands from %.0f to %.0f, of 390 pixels", c.Text, c.Left, c.Right)
+		}
+	}
+	tree, err := chromedp.Call(tab, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles := map[string]int{}
+	for _, n := range tree.Nodes {
+		if !n.Ignored && n.Role != nil {
+			roles[string(n.Role.Value)]++
+		}
+	}
+	rows := len(documents()["read-timeout"].Results)
+	for role, least := range map[string]int{`"table"`: 1, `"row"`: 1 + rows, `"rowheader"`: rows, `"columnheader"`: 8, `"cell"`: 7 * rows} {
+		if roles[role] < least {
+			t.Errorf("%d of the role %s, want %d", roles[role], role, least)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -42,6 +43,9 @@ const (
 	// Events that are listed in words below a picture.
 	eventsListed     = 400
 	eventsListedMany = 40
+
+	// besideEachOther is how many configurations have a column each in a table of what differs.
+	besideEachOther = 4
 )
 
 // The page as its template sees it.
@@ -54,6 +58,7 @@ type htmlPage struct {
 	Scenes                     []scene
 	Skipped                    []string
 	Failures                   []failure
+	Changes                    []sheet // between two saved results
 	Notes                      []string
 	Tool                       string
 	Suite                      bool
@@ -67,6 +72,8 @@ type scene struct {
 	Notes                                                 []string
 	Heads                                                 []tableHead
 	Rows                                                  []tableRow
+	Grid                                                  *htmlGrid
+	Sheets                                                []sheet // what a comparison says
 	Axis                                                  template.HTML
 	AxisNote                                              string
 	AxisHigh                                              int
@@ -76,6 +83,34 @@ type scene struct {
 	Left                                                  []string // pictures that are left out
 	Wide                                                  bool
 }
+
+// A sheet is a table of words: its first column names the rows.
+type sheet struct {
+	Caption string
+	First   string // what the first column holds
+	Heads   []string
+	Rows    []sheetRow
+}
+
+type sheetRow struct {
+	Name  string
+	Cells [][]string // each of one line or of several
+}
+
+// An htmlGrid is a sweep.
+type htmlGrid struct {
+	Caption, Down, Legend, Rows string
+	Across                      []string
+	Lines                       []gridLine
+	Ties                        []string
+}
+
+type gridLine struct {
+	Name  string
+	Cells []gridCell
+}
+
+type gridCell struct{ Orders, Marks, Words, Class, Anchor string }
 
 type tableHead struct {
 	Text  string
@@ -156,6 +191,16 @@ func (p *page) html(d *lab.Document) htmlPage {
 	out.Summary, out.Grade = p.tally(d)
 	out.Failures = p.faulty(d)
 	out.Skipped = p.omitted(d)
+	if list, end := p.changed(d); end != "" {
+		out.Title = "retrylab: two results"
+		out.Summary, out.Grade = end, "good"
+		changes := sheet{Caption: "What is different in the second", First: "trial", Heads: []string{"what changed"}}
+		for _, c := range list {
+			changes.Rows = append(changes.Rows, sheetRow{c.trial, [][]string{c.what}})
+			out.Grade = "bad"
+		}
+		out.Changes = []sheet{changes}
+	}
 	if d.Run.Interrupted {
 		out.Notes = append(out.Notes, "The run was interrupted; these are the results that were complete by then.")
 	}
@@ -187,6 +232,8 @@ func (p *page) tally(d *lab.Document) (text, grade string) {
 		return text, "bad"
 	case s.Inconclusive > 0:
 		return text, "warn"
+	case s.AsExpected == 0:
+		return text, "plain" // measured: nothing was asked that could have failed
 	}
 	return text, "good"
 }
@@ -277,6 +324,10 @@ func (p *page) scene(d *lab.Document, b *block, n, results int) scene {
 	for i := range s.Heads {
 		s.Heads[i].Text = strings.ToLower(strings.TrimSuffix(s.Heads[i].Text, "*"))
 	}
+	s.Sheets = p.sheets(d, b)
+	if sw := sweepOf(d, b); sw != nil {
+		s.Grid = p.htmlGrid(sw, b, func(r *lab.Result) string { return s.Rows[slices.Index(b.results, r)].Anchor })
+	}
 	p.figures(&s, b, pictured, results)
 	for _, r := range b.results {
 		if drawn(r) && !slices.Contains(pictured, r) {
@@ -284,6 +335,107 @@ func (p *page) scene(d *lab.Document, b *block, n, results int) scene {
 		}
 	}
 	return s
+}
+
+// sheets are what a comparison says, as tables.
+func (p *page) sheets(d *lab.Document, b *block) (out []sheet) {
+	c := d.Comparison
+	if c == nil {
+		return nil
+	}
+	// A row of a comparison is told apart by its seeds in the table alone.
+	names := make(map[string]string)
+	for _, r := range b.results {
+		key := [2]string{r.Scenario, r.ID}
+		if _, ok := names[b.letters[key]]; !ok {
+			names[b.letters[key]] = b.title(p.setting, r)
+		}
+	}
+	name := func(letter string) string { return cmp.Or(names[letter], letter) }
+	if settings := p.contrasts(c); len(settings) > 0 {
+		differs := sheet{Caption: "What differs", First: "setting"}
+		beside := len(c.Rows) <= besideEachOther
+		if beside {
+			for i := range c.Rows {
+				differs.Heads = append(differs.Heads, name(rowLetter(i)))
+			}
+		} else {
+			differs.Heads = append(differs.Heads, "value, and in which rows")
+		}
+		for _, s := range settings {
+			row := sheetRow{Name: s.path}
+			if !beside {
+				row.Cells = [][]string{{s.text}}
+			} else {
+				for _, v := range s.values {
+					row.Cells = append(row.Cells, []string{v})
+				}
+			}
+			differs.Rows = append(differs.Rows, row)
+		}
+		out = append(out, differs)
+	}
+	add := func(caption, head string, list []lettered) {
+		if len(list) == 0 {
+			return
+		}
+		sh := sheet{Caption: caption, First: "configuration", Heads: []string{head}}
+		for _, l := range list {
+			sh.Rows = append(sh.Rows, sheetRow{name(l.letter), [][]string{{l.text}}})
+		}
+		out = append(out, sh)
+	}
+	add("Against "+name("A"), "what came out otherwise", p.against(c))
+	add(fmt.Sprintf("What hangs on the seed, of %d seeds", len(b.ran)), "number, and in how many seeds it came", p.hanging(c))
+	return out
+}
+
+// htmlGrid makes the grid of a sweep. anchor is where the picture of a result is, "" for nowhere.
+func (p *page) htmlGrid(s *sweep, b *block, anchor func(*lab.Result) string) *htmlGrid {
+	g := &htmlGrid{
+		Caption: p.sweepTitle(s), Down: lastStep(p.text(s.down.Path)), Legend: s.legend(), Ties: p.tied(b),
+		Rows: count(len(b.results), "row"),
+	}
+	for _, across := range s.across.Values {
+		g.Across = append(g.Across, p.text(across))
+	}
+	more := func(i, j int) (duplicates, known bool) {
+		if i < 0 || j < 0 {
+			return false, false
+		}
+		c := s.cell(s.down.Values[i], s.across.Values[j])
+		return c.more, c.results != nil
+	}
+	for i, down := range s.down.Values {
+		line := gridLine{Name: p.text(down)}
+		for j, across := range s.across.Values {
+			c := s.cell(down, across)
+			cell := gridCell{Orders: c.orders, Marks: c.marks}
+			for _, m := range markMeanings {
+				if strings.Contains(c.marks, m.mark) || m.mark == markNone && c.results == nil {
+					cell.Words += ", " + m.meaning
+				}
+			}
+			class := func(set bool, name string) {
+				if set {
+					cell.Class = join(cell.Class, name)
+				}
+			}
+			class(c.more, "more")
+			class(strings.Contains(c.marks, markTie), "tie")
+			// A line goes where duplicates begin.
+			above, ok := more(i-1, j)
+			class(ok && c.results != nil && above != c.more, "edge-top")
+			left, ok := more(i, j-1)
+			class(ok && c.results != nil && left != c.more, "edge-left")
+			if len(c.results) > 0 {
+				cell.Anchor = anchor(c.results[0])
+			}
+			line.Cells = append(line.Cells, cell)
+		}
+		g.Lines = append(g.Lines, line)
+	}
+	return g
 }
 
 // pictured are the results of a block that have a picture on a page of so many.

@@ -118,3 +118,115 @@ func BenchmarkHTML(b *testing.B) {
 		})
 	}
 }
+
+// compared is a comparison of n rows, the second and further of which differ from the first.
+func compared(n int) *lab.Document {
+	d := &lab.Document{Scenarios: []lab.ScenarioInfo{{Name: "s"}}, Comparison: &lab.Comparison{Settings: []lab.Contrast{{Path: "caller.key"}}}}
+	for i := range n {
+		id := fmt.Sprintf("row-%d", i)
+		r := newBench("s", fmt.Sprintf("row <%d>", i), id).result()
+		r.Seed = 1
+		d.Results = append(d.Results, r)
+		row := lab.ComparedRow{Scenario: "s", ID: id, Varies: []string{}}
+		value := ""
+		if i > 0 {
+			row.Differences, value = []string{"3.0× sends", "2 orders <b>more</b>"}, "<operation>"
+			row.Varies = []string{"orders: 1 in 2 seeds, 3 in 1"}
+		}
+		d.Comparison.Rows = append(d.Comparison.Rows, row)
+		d.Comparison.Settings[0].Values = append(d.Comparison.Settings[0].Values, value)
+	}
+	return d
+}
+
+// TestPageCompares looks for all that the table for people says of a comparison.
+func TestPageCompares(t *testing.T) {
+	t.Parallel()
+	const other = `<th scope="row" role="rowheader">B row &lt;1&gt;</th><td role="cell" data-head=`
+	for n, wanted := range map[int][]string{
+		2: {
+			`<th scope="col" role="columnheader">setting</th><th scope="col" role="columnheader">A row &lt;0&gt;</th><th scope="col" role="columnheader">B row &lt;1&gt;</th>`,
+			`<th scope="row" role="rowheader">caller.key</th><td role="cell" data-head="A row &lt;0&gt;">not set</td><td role="cell" data-head="B row &lt;1&gt;">&lt;operation&gt;</td>`,
+		},
+		5: {
+			`<th scope="row" role="rowheader">caller.key</th><td role="cell" data-head="value, and in which rows">not set in A, &lt;operation&gt; in B C D E</td>`,
+		},
+	} {
+		page := printed(t, HTML, compared(n), Options{})
+		for _, want := range append(wanted,
+			`<caption>What differs</caption>`, `<caption>Against A row &lt;0&gt;</caption>`, `<caption>What hangs on the seed, of 1 seeds</caption>`,
+			other+`"what came out otherwise">3.0× sends, 2 orders &lt;b&gt;more&lt;/b&gt;</td>`,
+			other+`"number, and in how many seeds it came">orders: 1 in 2 seeds, 3 in 1</td>`,
+			`<th scope="row" role="rowheader">A row &lt;0&gt;</th><td role="cell" data-head="number, and in how many seeds it came">nothing</td>`,
+		) {
+			if !strings.Contains(page, want) {
+				t.Errorf("of %d rows there is no %s", n, want)
+			}
+		}
+	}
+	if page := printed(t, HTML, documents()["held"], Options{}); strings.Contains(page, `class="sheet`) {
+		t.Error("a run that compares nothing has a table of what differs")
+	}
+}
+
+// TestPageOfTwoResults shows what changed between two saved results, or that nothing did.
+func TestPageOfTwoResults(t *testing.T) {
+	t.Parallel()
+	d := &lab.Document{Run: lab.RunInfo{Seed: 1}, Comparison: &lab.Comparison{Compared: 5, Changes: []lab.Change{
+		{Scenario: "s", ID: "a", Seed: 1, What: []string{"sends: 1, was 3", "orders: <1>, was 3"}},
+		{Scenario: "s", ID: "b", Seed: 2, What: []string{"verdict: held, was not held"}},
+	}}}
+	page := printed(t, HTML, d, Options{})
+	for _, want := range []string{
+		`<p class="tally bad">2 trials changed, 5 trials in both</p>`,
+		`<th scope="row" role="rowheader">s:a</th><td role="cell" data-head="what changed">sends: 1, was 3<br>orders: &lt;1&gt;, was 3</td>`,
+		`<th scope="row" role="rowheader">s:b · seed 2</th><td role="cell" data-head="what changed">verdict: held, was not held</td>`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	d.Comparison.Changes = nil
+	page = printed(t, HTML, d, Options{})
+	if want := `<p class="tally good">nothing changed: 5 trials in both</p>`; !strings.Contains(page, want) || strings.Contains(page, "Nothing ran") {
+		t.Errorf("there is no %s", want)
+	}
+}
+
+// TestPageSweep looks at the cells of a grid, their words, and the line where duplicates begin.
+func TestPageSweep(t *testing.T) {
+	t.Parallel()
+	tied := swept("1", "<y>", 1)
+	tied.Tie = &lab.Tie{Pairs: []string{"the one and the other"}, Least: 1, Most: 2}
+	d := &lab.Document{
+		Scenarios: []lab.ScenarioInfo{{Name: "s"}},
+		Run:       lab.RunInfo{Vary: []lab.Varying{{Path: "a.down", Values: []string{"1", "2", "3"}}, {Path: "b.across", Values: []string{"x", "<y>"}}}},
+		Results:   []lab.Result{swept("1", "x", 3), tied, swept("2", "x", 3), swept("2", "<y>", 1), swept("3", "x", 1)},
+	}
+	d.Results[0].Events = []lab.Event{{Kind: lab.Start, Operation: "op-1", Node: "caller"}}
+	page := printed(t, HTML, d, Options{})
+	for _, want := range []string{
+		`<caption>orders by a.down (down) and b.across (across)</caption>`,
+		`<th scope="col">down</th><th scope="col">x</th><th scope="col">&lt;y&gt;</th>`,
+		`<th scope="row">1</th><td class="more"><a href="#s1-1">3</a><span class="marks" aria-hidden="true">!</span><span class="unseen">, more than wanted</span></td>` +
+			`<td class="more tie">1-2<span class="marks" aria-hidden="true">!~</span><span class="unseen">, more than wanted, the seed decides</span></td>`,
+		`<th scope="row">2</th><td class="more">3<span class="marks" aria-hidden="true">!</span><span class="unseen">, more than wanted</span></td><td class="edge-top edge-left">1<`,
+		`<th scope="row">3</th><td class="edge-top">1<span class="marks" aria-hidden="true"></span></td><td>-<`,
+		`! more than wanted, ~ the seed decides, - not run. Hatched:`,
+		`there are 1 or 2 orders.`,
+		`<summary>The same in 5 rows</summary>`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("there is no %s in\n%s", want, page[strings.Index(page, "<table"):strings.Index(page, "</table>")])
+		}
+	}
+	markdown := printed(t, Markdown, d, Options{})
+	for _, want := range []string{
+		"| down | x | &lt;y&gt; |\n| ---: | ---: | ---: |\n| 1 | **3\\!** | **1-2\\!\\~** |\n| 2 | **3\\!** | 1 |\n| 3 | 1 | - |\n",
+		"there are 1 or 2 orders.",
+	} {
+		if !strings.Contains(markdown, want) {
+			t.Errorf("there is no %s in\n%s", want, markdown)
+		}
+	}
+}

@@ -36,14 +36,18 @@ func markdownPage(d *lab.Document, o Options) (text []byte, seen int) {
 	blocks := blocksOf(d)
 	for _, b := range blocks {
 		m.heading(d, b)
-		m.effects(b)
+		if sw := sweepOf(d, b); sw != nil {
+			m.sweep(sw, b)
+		} else {
+			m.effects(b)
+		}
 		m.compared(d, b)
 	}
 	m.compared(d, nil)
 	m.failures(d)
 	seen = m.buf.Len()
 	for _, b := range blocks {
-		m.folded(b, o.Timeline != "never")
+		m.folded(b, o.Timeline != "never", sweepOf(d, b) != nil)
 	}
 	m.skipped(d)
 	m.summary(d, blocks)
@@ -100,7 +104,34 @@ func (m *markdown) effects(b *block) {
 	}
 }
 
-// failures lists what somebody has to look at.
+// sweep is the grid of a sweep, with what its marks mean and why the seed decides.
+func (m *markdown) sweep(s *sweep, b *block) {
+	m.gap()
+	m.printf("%s\n\n| %s ", paragraph(m.sweepTitle(s)), inline(lastStep(s.down.Path)))
+	for _, across := range s.across.Values {
+		m.printf("| %s ", inline(across))
+	}
+	m.printf("|\n%s|\n", strings.Repeat("| ---: ", 1+len(s.across.Values)))
+	for _, down := range s.down.Values {
+		m.printf("| %s ", inline(down))
+		for _, across := range s.across.Values {
+			c := s.cell(down, across)
+			text := inline(c.orders + c.marks)
+			if c.more {
+				text = "**" + text + "**"
+			}
+			m.printf("| %s ", text)
+		}
+		m.printf("|\n")
+	}
+	if legend := s.legend(); legend != "" {
+		m.printf("\n%s\n", paragraph(legend))
+	}
+	for _, text := range m.tied(b) {
+		m.printf("\n%s\n", paragraph(text))
+	}
+}
+
 // compared writes what a comparison says as the table for people has it: of the rows of a block, or, without one, of
 // two saved results.
 func (m *markdown) compared(d *lab.Document, b *block) {
@@ -117,6 +148,7 @@ func (m *markdown) compared(d *lab.Document, b *block) {
 	}
 }
 
+// failures lists what somebody has to look at.
 func (m *markdown) failures(d *lab.Document) {
 	headed := false
 	for i := range d.Results {
@@ -164,8 +196,9 @@ func (m *markdown) failures(d *lab.Document) {
 	}
 }
 
-// folded is the rest of a scenario: what it came to, the picture, and every check that held.
-func (m *markdown) folded(b *block, picture bool) {
+// folded is the rest of a scenario: what it came to, the rows where a grid stands above, the picture, and every
+// check that held.
+func (m *markdown) folded(b *block, picture, rows bool) {
 	m.gap()
 	// This line is HTML, which takes no escapes of Markdown.
 	m.printf("<details><summary>More of scenario %s</summary>\n", html.EscapeString(escape(b.info.Name)))
@@ -173,6 +206,9 @@ func (m *markdown) folded(b *block, picture bool) {
 		if text != "" {
 			m.printf("\n%s\n", paragraph(text))
 		}
+	}
+	if rows {
+		m.effects(b)
 	}
 	if r := b.focus(); r != nil && picture {
 		m.printf("\n%s\n", fenced(m.picture(b, r)))

@@ -56,11 +56,19 @@ var markMeanings = []struct{ mark, meaning string }{
 	{markNone, "not run"},
 }
 
-// cell is the number of orders of a combination with its marks. Several seeds make a range of it.
-func (s *sweep) cell(down, across string) string {
+// A sweepCell is what a combination came to.
+type sweepCell struct {
+	orders  string // their number; of several seeds, or of a tie, a range
+	marks   string
+	more    bool // more than wanted, at least where the seed decides so
+	results []*lab.Result
+}
+
+// cell is what a combination came to.
+func (s *sweep) cell(down, across string) sweepCell {
 	results := s.cells[[2]string{down, across}]
 	if len(results) == 0 {
-		return markNone
+		return sweepCell{orders: markNone}
 	}
 	least, most := results[0].Counts.Effects, results[0].Counts.Effects
 	var more, lost, tied, failed, open bool
@@ -77,44 +85,68 @@ func (s *sweep) cell(down, across string) string {
 		more, lost = more || r.Counts.Duplicates > 0, lost || r.Counts.Lost > 0
 		failed = failed || r.Verdict == lab.NotAsExpected
 	}
-	text := strconv.Itoa(least)
+	c := sweepCell{orders: strconv.Itoa(least), more: more, results: results}
 	if most > least {
-		text += "-" + strconv.Itoa(most)
+		c.orders += "-" + strconv.Itoa(most)
 	}
 	for _, m := range []struct {
 		set  bool
 		mark string
 	}{{more, markMore}, {lost, markLost}, {tied, markTie}, {failed, markFail}, {open, markOpen}} {
 		if m.set {
-			text += m.mark
+			c.marks += m.mark
 		}
 	}
-	return text
+	return c
+}
+
+// sweepTitle says what the numbers of a sweep are.
+func (p *page) sweepTitle(s *sweep) string {
+	return fmt.Sprintf("orders by %s (down) and %s (across)", p.text(s.down.Path), p.text(s.across.Path))
+}
+
+// legend explains the marks that stand in a sweep.
+func (s *sweep) legend() string {
+	marks := ""
+	for _, down := range s.down.Values {
+		for _, across := range s.across.Values {
+			cell := s.cell(down, across)
+			if marks += cell.marks; cell.results == nil {
+				marks += markNone
+			}
+		}
+	}
+	var out []string
+	for _, m := range markMeanings {
+		if strings.Contains(marks, m.mark) {
+			out = append(out, m.mark+" "+m.meaning)
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // sweep writes the grid of a sweep: orders for each combination. Columns that the page has no room for go
 // into a further grid below.
 func (p *page) sweep(s *sweep) error {
 	p.gap()
-	p.wrapped(plain, "  ", fmt.Sprintf("orders by %s (down) and %s (across)", p.text(s.down.Path), p.text(s.across.Path)), 4)
+	p.wrapped(plain, "  ", p.sweepTitle(s), 4)
 	head := column{head: lastStep(p.text(s.down.Path)), right: true}
 	for _, v := range s.down.Values {
 		head.cells = append(head.cells, p.text(v))
 	}
 	var columns []column
-	marks := ""
 	for _, across := range s.across.Values {
 		c := column{head: p.text(across)}
+		var cells []sweepCell
 		digits := 0
 		for _, down := range s.down.Values {
 			cell := s.cell(down, across)
-			digits = max(digits, len(strings.TrimRight(cell, "!<~x?")))
-			c.cells = append(c.cells, cell)
-			marks += strings.TrimLeft(cell, "0123456789")
+			digits = max(digits, len(cell.orders))
+			cells = append(cells, cell)
 		}
-		for i, cell := range c.cells {
-			n := strings.TrimRight(cell, "!<~x?")
-			c.cells[i] = strings.Repeat(" ", digits-len(n)) + cell // the numbers stand on their last digit, the marks behind
+		for _, cell := range cells {
+			// The numbers stand on their last digit, the marks behind.
+			c.cells = append(c.cells, strings.Repeat(" ", digits-len(cell.orders))+cell.orders+cell.marks)
 		}
 		columns = append(columns, c)
 	}
@@ -138,26 +170,22 @@ func (p *page) sweep(s *sweep) error {
 		}
 		columns = columns[n:]
 	}
-	var legend []string
-	for _, m := range markMeanings {
-		if strings.Contains(marks, m.mark) && (m.mark != markNone || s.missing()) {
-			legend = append(legend, m.mark+" "+m.meaning)
-		}
-	}
-	if len(legend) > 0 {
-		p.wrapped(dim, "  ", strings.Join(legend, ", "), 2)
+	if legend := s.legend(); legend != "" {
+		p.wrapped(dim, "  ", legend, 2)
 		p.gap()
 	}
 	return nil
 }
 
-// missing reports whether a combination has no result.
-func (s *sweep) missing() bool {
-	return len(s.cells) < len(s.down.Values)*len(s.across.Values)
-}
-
 // ties says what the seed decides, and why it does.
 func (p *page) ties(b *block) {
+	for _, text := range p.tied(b) {
+		p.wrapped(plain, "  ", text, 4)
+	}
+}
+
+// tied are the sentences about what the seed decides.
+func (p *page) tied(b *block) (out []string) {
 	const most = 3
 	told := 0
 	for _, r := range b.results {
@@ -167,12 +195,13 @@ func (p *page) ties(b *block) {
 		if told++; told > most {
 			continue
 		}
-		p.wrapped(plain, "  ", fmt.Sprintf("%s: %s are in one instant, and the seed decides. With 2 ms more or less of processing there are %d or %d orders.",
-			b.name(p.setting, r), p.prose(strings.Join(r.Tie.Pairs, ", and ")), r.Tie.Least, r.Tie.Most), 4)
+		out = append(out, fmt.Sprintf("%s: %s are in one instant, and the seed decides. With 2 ms more or less of processing there are %d or %d orders.",
+			b.name(p.setting, r), p.prose(strings.Join(r.Tie.Pairs, ", and ")), r.Tie.Least, r.Tie.Most))
 	}
 	if told > most {
-		p.wrapped(plain, "  ", fmt.Sprintf("So it is in %d more.", told-most), 4)
+		out = append(out, fmt.Sprintf("So it is in %d more.", told-most))
 	}
+	return out
 }
 
 // columnWidth is what a column takes of a line.

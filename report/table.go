@@ -223,16 +223,7 @@ func drawn(r *lab.Result) bool { return len(r.Events) > 0 || r.Series != nil }
 // name is what a row of the block is called: the configuration, with whatever else tells it from
 // its neighbours.
 func (b *block) name(s *setting, r *lab.Result) string {
-	name := s.text(r.Configuration)
-	if name == "" {
-		name = s.text(r.ID)
-	}
-	if b.mixed {
-		name = s.text(r.Scenario) + ": " + name
-	}
-	if short := b.letters[[2]string{r.Scenario, r.ID}]; short != "" {
-		name = short + " " + name
-	}
+	name := b.title(s, r)
 	alone := !slices.ContainsFunc(b.results, func(other *lab.Result) bool { return other != r && other.ID == r.ID && other.Scenario == r.Scenario })
 	switch n := b.seeds[r]; {
 	case alone: // the headline names the seeds
@@ -246,6 +237,21 @@ func (b *block) name(s *setting, r *lab.Result) string {
 		name += s.mid + "simulated"
 	case r.Store != nil && b.store() == nil:
 		name += s.mid + s.text(r.Store.Engine)
+	}
+	return name
+}
+
+// title is what a configuration is called in a block, whatever its seed.
+func (b *block) title(s *setting, r *lab.Result) string {
+	name := s.text(r.Configuration)
+	if name == "" {
+		name = s.text(r.ID)
+	}
+	if b.mixed {
+		name = s.text(r.Scenario) + ": " + name
+	}
+	if short := b.letters[[2]string{r.Scenario, r.ID}]; short != "" {
+		name = short + " " + name
 	}
 	return name
 }
