@@ -203,9 +203,9 @@ func TestBrowserTelephone(t *testing.T) {
 		t.Skip("takes long, above all with the race detector")
 	}
 	t.Parallel()
-	tab, end := chromedp.NewContext(browser(t))
+	tab, end := chromedp.NewContext(browsertest.Start(t))
 	defer end()
-	open(t, tab, asFile(t, printed(t, HTML, documents()["read-timeout"], Options{})), "light", 390)
+	browsertest.Open(t, tab, browsertest.Save(t, printed(t, HTML, documents()["read-timeout"], Options{})), browsertest.View{Theme: "light", Width: 390, Height: 800})
 	type box struct {
 		Text  string  `json:"text"`
 		Left  float64 `json:"left"`
