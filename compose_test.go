@@ -159,9 +159,9 @@ func TestComposeCommands(t *testing.T) {
 // instruction is one line of a Dockerfile, its continuations joined.
 type instruction struct{ name, args string }
 
-func dockerfile(t *testing.T) []instruction {
+func dockerfile(t *testing.T, file string) []instruction {
 	t.Helper()
-	data, err := os.ReadFile("Dockerfile")
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func dockerfile(t *testing.T) []instruction {
 		}
 		name, args, ok := strings.Cut(line, " ")
 		if !ok {
-			t.Fatalf("Dockerfile: %q has no arguments", line)
+			t.Fatalf("%s: %q has no arguments", file, line)
 		}
 		out = append(out, instruction{strings.ToUpper(name), strings.TrimSpace(args)})
 	}
@@ -182,7 +182,7 @@ func dockerfile(t *testing.T) []instruction {
 
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
-	instructions := dockerfile(t)
+	instructions := dockerfile(t, "Dockerfile")
 	var stages []string
 	last := map[string]string{} // the instructions of the last stage
 	for _, i := range instructions {
