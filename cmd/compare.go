@@ -12,6 +12,7 @@ import (
 	"retrylab/internal/judge"
 	"retrylab/internal/lab"
 	"retrylab/internal/suite"
+	"retrylab/report"
 	"retrylab/scenarios"
 )
 
@@ -41,6 +42,7 @@ func (a *app) compareCommand() *cobra.Command {
 	c.Flags().BoolVar(&seeds, "seeds", false, "say which numbers hang on the seed; with --repeat")
 	a.labFlags(&f, c)
 	f.outputs.flags(c)
+	a.gitHubFlag(c)
 	return c
 }
 
@@ -58,12 +60,12 @@ func (a *app) compare(cmd *cobra.Command, args []string, f runFlags, seeds bool)
 		return usagef("two of them are compared trial by trial; of a result's scenarios give the names", "saved results are compared two at a time, and with nothing else")
 	}
 	switch {
+	case saved == 2:
+		return a.compareSaved(cmd, args, f)
 	case seeds && f.options.Repeat < 2:
 		return usagef("for example --repeat 50", "--seeds needs several of them")
 	case len(args) == 0:
 		return usagef("for example: retrylab compare read-timeout:one-attempt read-timeout:feign-retryer-3", "nothing to compare")
-	case saved == 2:
-		return a.compareSaved(cmd, args, f)
 	}
 	list, err := a.contenders(args, f)
 	if err != nil {
@@ -84,8 +86,10 @@ func (a *app) compare(cmd *cobra.Command, args []string, f runFlags, seeds bool)
 	if len(rows) > 0 {
 		doc.Comparison = judge.Compare(rows, seeds)
 	}
-	if err := outs.write(cmd.Context(), doc); err != nil {
-		return err
+	written := outs.write(cmd.Context(), doc)
+	a.tellGitHub(doc, f.outputs)
+	if written != nil {
+		return written
 	}
 	a.code = doc.ExitCode
 	return err
@@ -240,32 +244,106 @@ func holdAgainst(doc *lab.Document, id string, settings map[string][]lab.Setting
 // isResult reports whether an argument names a saved result.
 func isResult(arg string) bool { return filepath.Ext(arg) == ".json" }
 
+// running are the flags that mean nothing where nothing is run.
+var running = []string{"set", "seed", "repeat", "seeds", "clock", "speed", "store", "redis", "pg-bindir", "jobs", "rows", "timeline", "out-dir", "otlp", "allow-host"}
+
 // compareSaved holds one saved result against another.
 func (a *app) compareSaved(cmd *cobra.Command, args []string, f runFlags) error {
-	before, err := a.readResult(args[0])
+	for _, name := range running {
+		if f.origins.of[name] == "--"+name {
+			hint := "run the other side with it first: retrylab run NAME --" + name + " … --json -o now.json"
+			if slices.Contains([]string{"rows", "timeline", "out-dir", "otlp", "allow-host"}, name) {
+				hint = "`retrylab report " + args[1] + "` shows one of them"
+			}
+			return usagef(hint, "--%s is about what runs, and these are saved results", name)
+		}
+	}
+	if err := checkOfSaved(f.outputs); err != nil {
+		return err
+	}
+	before, err := a.readRun(args[0])
 	if err != nil {
 		return err
 	}
-	after, err := a.readResult(args[1])
+	after, err := a.readRun(args[1])
 	if err != nil {
 		return err
+	}
+	c := judge.Changes(before, after, [2]string{args[0], args[1]})
+	if c.Compared == 0 {
+		return nothingInBoth(before, after, args)
 	}
 	outs, err := a.openOutputs(cmd, f.outputs)
 	if err != nil {
 		return err
 	}
 	defer outs.discard() // of no effect once they are kept
-	doc := &lab.Document{
-		Schema: lab.ResultSchema, SchemaVersion: lab.ResultSchemaVersion,
-		Tool: lab.Tool{Name: "retrylab", Version: version()}, Run: after.Run,
-		Comparison: judge.Changes(before, after),
+	doc := suite.Compared(before, after, c)
+	doc.Tool = lab.Tool{Name: "retrylab", Version: version()}
+	switch {
+	case len(c.Changes) > 0:
+		doc.ExitCode = f.options.NotHeld
+	case len(c.Open) > 0 && !f.options.Lenient:
+		doc.ExitCode = suite.ExitInconclusive
 	}
-	if len(doc.Comparison.Changes) > 0 {
-		doc.ExitCode = suite.ExitNotHeld
-	}
-	if err := outs.write(cmd.Context(), doc); err != nil {
+	err = outs.write(cmd.Context(), doc)
+	a.tellGitHub(doc, f.outputs)
+	if err != nil {
 		return err
 	}
 	a.code = doc.ExitCode
 	return nil
+}
+
+// readRun reads a saved result of a run, which a comparison is none.
+func (a *app) readRun(path string) (*lab.Document, error) {
+	doc, err := a.readResult(path)
+	if err == nil && doc.Comparison.OfSaved() {
+		err = usagef("`retrylab report "+path+"` shows it; compare the results that it is about", "%s is a comparison, and not the result of a run", path)
+	}
+	return doc, err
+}
+
+// checkOfSaved refuses the formats that show what ran, which two saved results are not.
+func checkOfSaved(f outputFlags) error {
+	names := []string{f.format}
+	for _, r := range f.reports {
+		name, _, _ := strings.Cut(r, "=")
+		names = append(names, name)
+	}
+	for _, name := range names {
+		if format, ok := report.Find(name); ok && format.Runs && !(f.json || f.plain) {
+			return usagef("two saved results are compared in "+strings.Join(report.OfSaved(), ", "), "%s shows what ran", name)
+		}
+	}
+	return nil
+}
+
+// nothingInBoth says why two saved results have no trial in common.
+func nothingInBoth(before, after *lab.Document, args []string) error {
+	first, second := before.Run.Shard, after.Run.Shard
+	if first != nil && second != nil && before.Run.ID == after.Run.ID && first.Count == second.Count && first.Index != second.Index {
+		return usagef(fmt.Sprintf("`retrylab report --merge %s` puts the parts together", strings.Join(args, " ")),
+			"there is nothing to compare: %s and %s are parts %d and %d of one run", args[0], args[1], first.Index, second.Index)
+	}
+	holds := func(d *lab.Document) string {
+		var names []string
+		for _, r := range d.Results {
+			if !slices.Contains(names, r.Scenario) {
+				names = append(names, r.Scenario)
+			}
+		}
+		switch {
+		case len(names) == 0:
+			return "nothing"
+		case len(names) > 3:
+			return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+		}
+		return strings.Join(names, ", ")
+	}
+	hint := fmt.Sprintf("%s has %s, %s has %s", args[0], holds(before), args[1], holds(after))
+	if holds(before) == holds(after) {
+		hint = "they hold other configurations or other seeds of " + holds(before)
+	}
+	return usagef(hint, "there is nothing to compare: no trial is in both results")
 }

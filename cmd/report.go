@@ -41,6 +41,14 @@ func (a *app) reportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if doc.Comparison.OfSaved() {
+				if cmd.Flags().Changed("out-dir") || cmd.Flags().Changed("otlp") {
+					return usagef("-o FILE keeps it", "--out-dir and --otlp are for what ran, and this is a comparison of two saved results")
+				}
+				if err := checkOfSaved(f); err != nil {
+					return err
+				}
+			}
 			outs, err := a.openOutputs(cmd, f)
 			if err != nil {
 				return err

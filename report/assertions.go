@@ -3,6 +3,7 @@ package report
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +24,8 @@ const (
 // what JUnit calls a test case, and TAP a test point. All its texts are fit for one line.
 type assertion struct {
 	outcome  outcome
-	name     string // the check, or the configuration that was not run
+	name     string // the check, or the configuration that was not run or, of two saved results, was compared
+	id       string // of the configuration; empty where every one was not run
 	class    string // scenario.configuration
 	kind     string // expect.effects, premise, invariant; or inconclusive, environment, defect, skipped
 	message  string // why it did not pass
@@ -58,6 +60,13 @@ func assertionsOf(d *lab.Document) (names []string, byScenario map[string][]asse
 		r := &d.Results[i]
 		add(r.Scenario, ofResult(d, r, trials[[2]string{r.Scenario, r.ID}] > 1)...)
 	}
+	seeds := map[[2]string]int{}
+	if d.Comparison.OfSaved() {
+		seeds = seedsOf(d.Comparison)
+	}
+	for _, x := range ofChanges(d.Comparison) {
+		add(x.Scenario, ofChange(x, seeds[[2]string{x.Scenario, x.ID}] > 1))
+	}
 	for _, s := range d.Skipped {
 		class, name := escape(s.Scenario), "every configuration"
 		if s.ID != "" {
@@ -68,10 +77,48 @@ func assertionsOf(d *lab.Document) (names []string, byScenario map[string][]asse
 	return names, byScenario
 }
 
+// changeSame is the kind of what came out in the second of two saved results as it did in the first.
+const changeSame = "same"
+
+// ofChanges lists every trial of two saved results that were compared, with what has become of it: what changed first.
+// It is empty where no saved results were.
+func ofChanges(c *lab.Comparison) []lab.Change {
+	if !c.OfSaved() {
+		return nil
+	}
+	out := slices.Concat(c.Changes, c.Open)
+	for _, t := range c.Same {
+		out = append(out, lab.Change{Trial: t, Kind: changeSame})
+	}
+	return out
+}
+
+// ofChange is the assertion that a trial came out in the second of two saved results as it did in the first. several
+// says that its configuration was run with more than one seed.
+func ofChange(x lab.Change, several bool) assertion {
+	a := assertion{name: escape(x.ID), id: escape(x.ID), class: escape(x.Scenario) + "." + escape(x.ID), kind: x.Kind}
+	if several {
+		a.name += ", seed " + strconv.FormatInt(x.Seed, 10)
+	}
+	switch {
+	case x.Kind == changeSame:
+		return a
+	case x.Kind == lab.ChangeOpen:
+		a.outcome = errored
+	default:
+		a.outcome = failed
+	}
+	for _, what := range x.What {
+		a.evidence = append(a.evidence, escape(what))
+	}
+	a.message = strings.Join(a.evidence, "; ")
+	return a
+}
+
 // ofResult lists the assertions of a trial. several says that its configuration was run with more
 // than one seed.
 func ofResult(d *lab.Document, r *lab.Result, several bool) (out []assertion) {
-	base := assertion{class: escape(r.Scenario) + "." + escape(r.ID), command: repeat(d, r), result: r}
+	base := assertion{id: escape(r.ID), class: escape(r.Scenario) + "." + escape(r.ID), command: repeat(d, r), result: r}
 	seed := ""
 	if several {
 		seed = ", seed " + strconv.FormatInt(r.Seed, 10)

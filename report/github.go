@@ -103,13 +103,13 @@ func GitHubAnnotations(d *lab.Document, at func(file string) string) string {
 			if any.file == "" {
 				any.file = a.file
 			}
-			if a.outcome == passed || a.result == nil { // it held, or was not run
+			if a.outcome == passed || a.outcome == skipped && a.result == nil { // it held, or was not run
 				continue
 			}
 			severe := a.outcome == failed || a.kind == "defect" || a.kind == "environment"
-			line := escape(a.result.ID) + ": " + a.message
-			if a.outcome == failed {
-				line = escape(a.result.ID) + ": " + a.name + ": " + a.message
+			line := a.id + ": " + a.message
+			if a.outcome == failed && a.result != nil {
+				line = a.id + ": " + a.name + ": " + a.message
 			}
 			if severe && level != "error" {
 				level, place = "error", assertion{} // its own line, not that of what is inconclusive

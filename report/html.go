@@ -194,12 +194,19 @@ func (p *page) html(d *lab.Document) htmlPage {
 	if list, end := p.changed(d); end != "" {
 		out.Title = "retrylab: two results"
 		out.Summary, out.Grade = end, "good"
+		if settings := p.contrasts(d.Comparison); len(settings) > 0 {
+			asked := sheet{Caption: "What was asked for otherwise", First: "setting", Heads: []string{"value, and in which result"}}
+			for _, s := range settings {
+				asked.Rows = append(asked.Rows, sheetRow{s.path, [][]string{s.parts}})
+			}
+			out.Changes = append(out.Changes, asked)
+		}
 		changes := sheet{Caption: "What is different in the second", First: "trial", Heads: []string{"what changed"}}
 		for _, c := range list {
 			changes.Rows = append(changes.Rows, sheetRow{c.trial, [][]string{c.what}})
 			out.Grade = "bad"
 		}
-		out.Changes = []sheet{changes}
+		out.Changes = append(out.Changes, changes)
 	}
 	if d.Run.Interrupted {
 		out.Notes = append(out.Notes, "The run was interrupted; these are the results that were complete by then.")
@@ -365,7 +372,7 @@ func (p *page) sheets(d *lab.Document, b *block) (out []sheet) {
 		for _, s := range settings {
 			row := sheetRow{Name: s.path}
 			if !beside {
-				row.Cells = [][]string{{s.text}}
+				row.Cells = [][]string{s.parts}
 			} else {
 				for _, v := range s.values {
 					row.Cells = append(row.Cells, []string{v})
@@ -381,7 +388,11 @@ func (p *page) sheets(d *lab.Document, b *block) (out []sheet) {
 		}
 		sh := sheet{Caption: caption, First: "configuration", Heads: []string{head}}
 		for _, l := range list {
-			sh.Rows = append(sh.Rows, sheetRow{name(l.letter), [][]string{{l.text}}})
+			var names []string
+			for _, letter := range l.letters {
+				names = append(names, name(letter))
+			}
+			sh.Rows = append(sh.Rows, sheetRow{strings.Join(names, "; "), [][]string{{l.text}}})
 		}
 		out = append(out, sh)
 	}

@@ -112,14 +112,17 @@ func writeJUnit(w io.Writer, d *lab.Document, _ Options) error {
 
 // junit says what is wrong: the numbers of the trial, what the check rests on, and how to see it again.
 func (a *assertion) junit(d *lab.Document) (*junitOutcome, error) {
-	body, err := a.row(d)
-	if err != nil {
-		return nil, err
+	var body string
+	if a.result != nil {
+		var err error
+		if body, err = a.row(d); err != nil {
+			return nil, err
+		}
 	}
 	for _, e := range a.evidence {
 		body += "  " + e + "\n"
 	}
-	if a.result.Defect {
+	if a.result != nil && a.result.Defect {
 		body += "This is a defect of the lab itself; please report it.\n"
 	}
 	if a.command != "" {
@@ -147,6 +150,15 @@ func junitProperties(d *lab.Document, scenario string) (out []junitProperty) {
 		if value != "" {
 			out = append(out, junitProperty{name, escape(value)})
 		}
+	}
+	if c := d.Comparison; c.OfSaved() { // the runs are those of the two
+		for i, name := range c.Sources {
+			add([]string{"before", "after"}[min(i, 1)], name)
+		}
+		for _, s := range (&page{setting: newSetting(Options{Unicode: true})}).contrasts(c) {
+			add("asked for otherwise", s.path+": "+strings.Join(s.parts, ", "))
+		}
+		return out
 	}
 	add("version", strings.TrimSpace(d.Tool.Name+" "+d.Tool.Version))
 	add("run", d.Run.ID)

@@ -14,7 +14,7 @@ import (
 // result follow it.
 var NDJSON = Format{
 	Name:  "ndjson",
-	Doc:   "one JSON object per line: the run, each scenario, result and event, the summary, for jq",
+	Doc:   "one JSON object per line: the run, each scenario, result and event, a comparison, the summary, for jq",
 	Write: writeNDJSON,
 }
 
@@ -39,6 +39,10 @@ type (
 		Type string `json:"type"`
 		lab.Skip
 	}
+	comparisonLine struct {
+		Type string `json:"type"`
+		lab.Comparison
+	}
 	summaryLine struct {
 		Type string `json:"type"`
 		lab.Summary
@@ -61,6 +65,9 @@ func writeNDJSON(w io.Writer, d *lab.Document, _ Options) error {
 	}
 	for _, s := range d.Skipped {
 		lines = append(lines, skipLine{"skipped", s})
+	}
+	if d.Comparison != nil {
+		lines = append(lines, comparisonLine{"comparison", *d.Comparison})
 	}
 	lines = append(lines, summaryLine{"summary", d.Summary, d.ExitCode})
 

@@ -21,6 +21,7 @@ import (
 var OTLP = Format{
 	Name:  "otlp",
 	Doc:   "OpenTelemetry traces as OTLP JSON: one trace per operation, a span per send, hop and arrival",
+	Runs:  true,
 	Write: writeOTLP,
 }
 

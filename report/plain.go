@@ -92,6 +92,12 @@ func writePlain(w io.Writer, d *lab.Document, _ Options) error {
 	for k := range d.Results {
 		line(func(i int) string { return plainColumns[i].value(&d.Results[k]) })
 	}
+	for _, x := range ofChanges(d.Comparison) {
+		known := map[string]string{
+			"scenario": x.Scenario, "id": x.ID, "seed": strconv.FormatInt(x.Seed, 10), "verdict": x.Kind, "why": strings.Join(x.What, "; "),
+		}
+		line(func(i int) string { return known[plainColumns[i].name] })
+	}
 	for _, s := range d.Skipped {
 		known := map[string]string{"scenario": s.Scenario, "id": s.ID, "verdict": "skipped", "why": s.Reason}
 		line(func(i int) string { return known[plainColumns[i].name] })

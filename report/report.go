@@ -22,13 +22,25 @@ type Options struct {
 
 // Format is one way to print a document. It writes the whole of it or returns an error.
 type Format struct {
-	Name  string
-	Doc   string
+	Name string
+	Doc  string
+	// Runs says that the format shows what ran, and nothing else: it cannot carry a comparison of saved results.
+	Runs  bool
 	Write func(w io.Writer, d *lab.Document, o Options) error
 }
 
 // Formats lists every format, the default first.
 var Formats = []Format{Table, Plain, JSON, NDJSON, Markdown, JUnit, TAP, Mermaid, PlantUML, HTML, SVG, OTLP}
+
+// OfSaved lists the names of the formats that can carry a comparison of two saved results.
+func OfSaved() (names []string) {
+	for _, f := range Formats {
+		if !f.Runs {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
 
 // Find returns the format with the given name.
 func Find(name string) (Format, bool) {

@@ -18,6 +18,7 @@ import (
 var Mermaid = Format{
 	Name:  "mermaid",
 	Doc:   "a Mermaid sequence diagram of the configuration that matters; of several scenarios, Markdown with one each",
+	Runs:  true,
 	Write: writeMermaid,
 }
 
@@ -26,6 +27,7 @@ var Mermaid = Format{
 var PlantUML = Format{
 	Name:  "plantuml",
 	Doc:   "a PlantUML sequence diagram of the configuration that matters",
+	Runs:  true,
 	Write: writePlantUML,
 }
 

@@ -15,6 +15,7 @@ import (
 var SVG = Format{
 	Name:  "svg",
 	Doc:   "a picture of the configurations that tell the most, for slides",
+	Runs:  true,
 	Write: writeSVG,
 }
 

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -216,4 +217,45 @@ func columnWidth(c column) int {
 // lastStep is the end of a path.
 func lastStep(path string) string {
 	return path[strings.LastIndexByte(path, '.')+1:]
+}
+
+// cellNames names the cells of a sweep that the rows of a comparison are: by each value across those down, in runs.
+func (p *page) cellNames(s *sweep, b *block, letters []string) string {
+	in := map[[2]string]bool{}
+	for at, results := range s.cells {
+		for _, r := range results {
+			if slices.Contains(letters, b.letters[[2]string{r.Scenario, r.ID}]) {
+				in[at] = true
+			}
+		}
+	}
+	down, across := lastStep(p.text(s.down.Path)), lastStep(p.text(s.across.Path))
+	var parts []string
+	for _, a := range s.across.Values {
+		var runs []string
+		for i := 0; i < len(s.down.Values); i++ {
+			first := i
+			for i < len(s.down.Values) && in[[2]string{s.down.Values[i], a}] {
+				i++
+			}
+			switch n := i - first; {
+			case n == len(s.down.Values):
+				runs = append(runs, "every "+down)
+			case n > 2:
+				runs = append(runs, p.text(s.down.Values[first])+" to "+p.text(s.down.Values[i-1]))
+			default:
+				for _, v := range s.down.Values[first:i] {
+					runs = append(runs, p.text(v))
+				}
+			}
+		}
+		switch {
+		case len(runs) == 0:
+		case strings.HasPrefix(runs[0], "every "):
+			parts = append(parts, fmt.Sprintf("%s, %s %s", runs[0], across, p.text(a)))
+		default:
+			parts = append(parts, fmt.Sprintf("%s %s, %s %s", down, strings.Join(runs, " and "), across, p.text(a)))
+		}
+	}
+	return strings.Join(parts, "; ")
 }

@@ -73,6 +73,9 @@ func Summary(w io.Writer, d *lab.Document, o Options) error {
 	p := &page{setting: newSetting(o)}
 	p.failures(d)
 	p.summary(d, true)
+	if _, end := p.changed(d); end != "" {
+		p.wrapped(plain, "", end, 2)
+	}
 	return p.write(w)
 }
 

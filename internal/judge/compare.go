@@ -59,8 +59,14 @@ func contrasts(rows []Compared) []lab.Contrast {
 type metric struct {
 	name string
 	of   func(r *lab.Result) int
-	// told says what b is against a, which it differs from.
+	// told says what b is against a, which it differs from; nil where another difference says it already.
 	told func(a, b int) string
+	// ratio says that a factor tells more than a difference.
+	ratio bool
+	// belief says that it counts operations by belief, of which one has one.
+	belief bool
+	// implied reports that what else differs between the two says it already.
+	implied func(a, b *lab.Result) bool
 }
 
 // callerDone is the metric whose number is a time.
@@ -68,19 +74,46 @@ const callerDone = "caller done"
 
 // metrics are what a comparison speaks of, in its order.
 var metrics = []metric{
-	{"sends", func(r *lab.Result) int { return r.Counts.Sends }, ratio("sends")},
-	{"arrivals", func(r *lab.Result) int { return r.Counts.Arrivals }, ratio("arrivals")},
-	{"orders", func(r *lab.Result) int { return r.Counts.Effects }, more("order")},
-	{"orders when the caller was done", func(r *lab.Result) int { return r.Counts.EffectsWhenCallerDone }, nil},
-	{"lost", func(r *lab.Result) int { return r.Counts.Lost }, instead("lost orders")},
-	{"entries too many", func(r *lab.Result) int { return r.Counts.LedgerDuplicates }, instead("entries too many")},
-	{"lost updates", func(r *lab.Result) int { return r.Counts.LostUpdates }, instead("lost updates")},
-	{"ok", func(r *lab.Result) int { return r.Beliefs.OK }, nil},
-	{"failed", func(r *lab.Result) int { return r.Beliefs.Failed }, nil},
-	{"unknown", func(r *lab.Result) int { return r.Beliefs.Unknown }, nil},
-	{callerDone, func(r *lab.Result) int { return int(r.CallerDoneMs) }, func(a, b int) string {
+	{name: "operations", of: func(r *lab.Result) int { return r.Counts.Operations }, told: instead("operations")},
+	{name: "wanted", of: func(r *lab.Result) int { return r.Counts.Wanted }, told: instead("orders wanted"), implied: differs(operations)},
+	{name: "sends", of: func(r *lab.Result) int { return r.Counts.Sends }, told: ratio("sends"), ratio: true},
+	{name: "arrivals", of: func(r *lab.Result) int { return r.Counts.Arrivals }, told: ratio("arrivals"), ratio: true},
+	{name: "lookups", of: func(r *lab.Result) int { return r.Counts.Lookups }, told: instead("lookups")},
+	{name: "orders", of: effects, told: more("order")},
+	{name: "orders too many", of: func(r *lab.Result) int { return r.Counts.Duplicates }, told: instead("orders too many"), implied: differs(effects)},
+	{name: "orders when the caller was done", of: atEnd},
+	{name: "late", of: func(r *lab.Result) int { return r.Counts.Late }, implied: differs(effects, atEnd)},
+	{name: "lost", of: func(r *lab.Result) int { return r.Counts.Lost }, told: instead("lost orders")},
+	{name: "false failures", of: func(r *lab.Result) int { return r.Counts.FalseFailures }, told: instead("false failures")},
+	{name: "entries too many", of: func(r *lab.Result) int { return r.Counts.LedgerDuplicates }, told: instead("entries too many")},
+	{name: "lost updates", of: func(r *lab.Result) int { return r.Counts.LostUpdates }, told: instead("lost updates")},
+	{name: "turned away", of: func(r *lab.Result) int { return r.Counts.TurnedAway }, told: instead("turned away")},
+	{name: "amount", of: func(r *lab.Result) int { return int(r.Counts.Amount) }, told: func(a, b int) string {
+		return fmt.Sprintf("amount: %s instead of %s", money(int64(b)), money(int64(a)))
+	}, implied: sameForEach},
+	{name: "ok", of: func(r *lab.Result) int { return r.Beliefs.OK }, belief: true},
+	{name: "failed", of: func(r *lab.Result) int { return r.Beliefs.Failed }, belief: true},
+	{name: "unknown", of: func(r *lab.Result) int { return r.Beliefs.Unknown }, belief: true},
+	{name: callerDone, of: doneMs, told: func(a, b int) string {
 		return fmt.Sprintf("the caller is done after %s instead of %s", seconds(lab.FromMillis(int64(b))), seconds(lab.FromMillis(int64(a))))
 	}},
+}
+
+func operations(r *lab.Result) int { return r.Counts.Operations }
+func effects(r *lab.Result) int    { return r.Counts.Effects }
+func atEnd(r *lab.Result) int      { return r.Counts.EffectsWhenCallerDone }
+func doneMs(r *lab.Result) int     { return int(r.CallerDoneMs) }
+
+// differs is an implication of another number's being different.
+func differs(of ...func(*lab.Result) int) func(a, b *lab.Result) bool {
+	return func(a, b *lab.Result) bool {
+		return slices.ContainsFunc(of, func(of func(*lab.Result) int) bool { return of(a) != of(b) })
+	}
+}
+
+// sameForEach reports that there are more or fewer orders, of the same amount each.
+func sameForEach(a, b *lab.Result) bool {
+	return effects(a) != effects(b) && a.Counts.Amount*int64(effects(b)) == b.Counts.Amount*int64(effects(a))
 }
 
 // ratio tells one: 3.0× arrivals.
@@ -89,9 +122,12 @@ func ratio(what string) func(a, b int) string {
 		if a == 0 || b == 0 {
 			return fmt.Sprintf("%d %s instead of %d", b, what, a)
 		}
-		return fmt.Sprintf("%.1f× %s", float64(b)/float64(a), what)
+		return factor(a, b) + " " + what
 	}
 }
+
+// factor is what b is of a; neither is 0.
+func factor(a, b int) string { return fmt.Sprintf("%.1f×", float64(b)/float64(a)) }
 
 // more tells a difference: 2 orders more.
 func more(what string) func(a, b int) string {
@@ -109,14 +145,52 @@ func instead(what string) func(a, b int) string {
 }
 
 // differences says what b is against a. Where seeds make ranges of a number, it is told as a range, with ≈ where
-// the two overlap.
+// the two overlap. What is inconclusive has numbers that mean nothing: it is named, and not compared. Where no number
+// tells the two apart, whatever else was measured does.
 func differences(a, b []lab.Result) []string {
+	known, of := certain(a), certain(b)
+	switch {
+	case len(of) == 0:
+		return []string{"inconclusive: nothing is known of it"}
+	case len(known) == 0:
+		return []string{"there is nothing to hold it against: A is inconclusive"}
+	}
+	out := numbers(known, of)
+	if len(out) == 0 {
+		for i := range of {
+			if i < len(known) && known[i].Seed == of[i].Seed {
+				if more := measured(&known[i], &of[i], false); len(more) > 0 {
+					more[0] = "the numbers are the same; " + more[0]
+					out = more
+					break
+				}
+			}
+		}
+	}
+	for _, x := range []struct {
+		name         string
+		open, trials int
+	}{{"A is ", len(a) - len(known), len(a)}, {"", len(b) - len(of), len(b)}} {
+		if x.open > 0 {
+			out = append(out, fmt.Sprintf("%sinconclusive in %d of %d seeds, which are left out", x.name, x.open, x.trials))
+		}
+	}
+	return out
+}
+
+// certain are the results whose numbers mean something.
+func certain(results []lab.Result) []lab.Result {
+	return slices.DeleteFunc(slices.Clone(results), func(r lab.Result) bool { return r.Verdict == lab.Inconclusive || r.Uncounted })
+}
+
+// numbers says in which numbers b differs from a.
+func numbers(a, b []lab.Result) []string {
 	out := []string{}
 	if first, second := belief(a), belief(b); first != second {
 		out = append(out, fmt.Sprintf("believes %s instead of %s", second, first))
 	}
 	for _, m := range metrics {
-		if m.told == nil {
+		if m.told == nil || m.implied != nil && m.implied(&a[0], &b[0]) {
 			continue
 		}
 		lowA, highA := spread(a, m.of)
@@ -126,10 +200,17 @@ func differences(a, b []lab.Result) []string {
 		case lowA == highA && lowB == highB:
 			out = append(out, m.told(lowA, lowB))
 		case highA < lowB || highB < lowA:
-			out = append(out, fmt.Sprintf("%s: %s instead of %s", m.name, m.between(lowB, highB), m.between(lowA, highA)))
+			text := fmt.Sprintf("%s: %s instead of %s", m.name, m.between(lowB, highB), m.between(lowA, highA))
+			if m.ratio && lowA > 0 && lowB > 0 {
+				text += fmt.Sprintf(" (%.1f-%s)", float64(lowB)/float64(highA), factor(lowA, highB))
+			}
+			out = append(out, text)
 		default:
 			out = append(out, fmt.Sprintf("%s: ≈ (%s and %s)", m.name, m.between(lowB, highB), m.between(lowA, highA)))
 		}
+	}
+	if len(a) == 1 && len(b) == 1 && !sameKeys(a[0].Answers, b[0].Answers) {
+		out = append(out, fmt.Sprintf("answers: %s instead of %s", orNone(tally(b[0].Answers)), orNone(tally(a[0].Answers))))
 	}
 	return out
 }
@@ -156,8 +237,11 @@ func (m metric) between(low, high int) string {
 
 // show writes a value of the metric.
 func (m metric) show(n int) string {
-	if m.name == callerDone {
+	switch m.name {
+	case callerDone:
 		return seconds(lab.FromMillis(int64(n)))
+	case "amount":
+		return money(int64(n))
 	}
 	return strconv.Itoa(n)
 }
@@ -210,74 +294,3 @@ func varies(results []lab.Result) []string {
 	}
 	return out
 }
-
-// Changes says what is different between two results of a suite, trial by trial. Trials are told apart by scenario,
-// configuration and seed.
-func Changes(before, after *lab.Document) *lab.Comparison {
-	c := &lab.Comparison{Settings: []lab.Contrast{}, Rows: []lab.ComparedRow{}, Changes: []lab.Change{}}
-	type key struct {
-		scenario, id string
-		seed         int64
-	}
-	keyOf := func(r *lab.Result) key { return key{r.Scenario, r.ID, r.Seed} }
-	was := map[key]*lab.Result{}
-	for i := range before.Results {
-		was[keyOf(&before.Results[i])] = &before.Results[i]
-	}
-	note := func(k key, what ...string) {
-		c.Changes = append(c.Changes, lab.Change{Scenario: k.scenario, ID: k.id, Seed: k.seed, What: what})
-	}
-	is := map[key]bool{}
-	for i := range after.Results {
-		r := &after.Results[i]
-		k := keyOf(r)
-		is[k] = true
-		old, known := was[k]
-		if !known {
-			note(k, "it is new")
-			continue
-		}
-		c.Compared++
-		if what := changed(old, r); len(what) > 0 {
-			note(k, what...)
-		}
-	}
-	for i := range before.Results {
-		if k := keyOf(&before.Results[i]); !is[k] {
-			note(k, "it is not there any more")
-		}
-	}
-	return c
-}
-
-// changed lists the numbers and words of a trial that are not what they were.
-func changed(old, r *lab.Result) []string {
-	var out []string
-	add := func(name, a, b string) {
-		if a != b {
-			out = append(out, fmt.Sprintf("%s: %s, was %s", name, b, a))
-		}
-	}
-	for _, m := range metrics {
-		add(m.name, m.show(m.of(old)), m.show(m.of(r)))
-	}
-	add("settled", seconds(lab.FromMillis(old.SettledMs)), seconds(lab.FromMillis(r.SettledMs)))
-	add("reasons", strings.Join(old.Reasons, ", "), strings.Join(r.Reasons, ", "))
-	add("verdict", told(old.Verdict), told(r.Verdict))
-	for _, c := range r.Checks {
-		i := slices.IndexFunc(old.Checks, func(o lab.Check) bool { return o.Kind == c.Kind && o.Name == c.Name })
-		if i >= 0 && old.Checks[i].Held != c.Held {
-			add(c.Kind+" "+c.Name, held(old.Checks[i].Held), held(c.Held))
-		}
-	}
-	return out
-}
-
-func held(yes bool) string {
-	if yes {
-		return "held"
-	}
-	return "not held"
-}
-
-func told(v lab.Verdict) string { return strings.ReplaceAll(v.String(), "_", " ") }

@@ -260,15 +260,23 @@ type ShardExitOptions struct {
 
 // Comparison holds configurations against the first of them, or one saved result against another.
 type Comparison struct {
-	// Settings are those in which the rows differ.
+	// Sources are the names of the two saved results that were compared, the earlier first; absent where
+	// configurations were held against each other.
+	Sources []string `json:"sources,omitempty"`
+	// Settings are those in which the rows differ or, between two saved results, what was asked for otherwise.
 	Settings []Contrast    `json:"settings"`
-	Rows     []ComparedRow `json:"rows"` // in the order of the results, the baseline first
-	// Changes are the trials that came out otherwise in the second of two saved results.
+	Rows     []ComparedRow `json:"rows"` // in the order of the results, the baseline first; none between saved results
+	// Changes are the trials that came out otherwise in the second of two saved results, or are in one of them only.
 	Changes  []Change `json:"changes,omitempty"`
+	Same     []Trial  `json:"same,omitempty"`     // trials in which everything that is measured is what it was
+	Open     []Change `json:"open,omitempty"`     // trials that are inconclusive in both: nothing is known of a change
 	Compared int      `json:"compared,omitempty"` // trials that are in both
 }
 
-// Contrast is a setting with its value in each row; "" where it is not set.
+// OfSaved reports whether two saved results were compared. It is false of a nil comparison.
+func (c *Comparison) OfSaved() bool { return c != nil && len(c.Sources) > 0 }
+
+// Contrast is a setting with its value in each row, or in each of two saved results; "" where it is not set.
 type Contrast struct {
 	Path   string   `json:"path"`
 	Values []string `json:"values"`
@@ -283,12 +291,26 @@ type ComparedRow struct {
 	Varies []string `json:"varies,omitzero"`
 }
 
+// Trial names one trial of a result.
+type Trial struct {
+	Scenario string `json:"scenario"`
+	ID       string `json:"id"`
+	Seed     int64  `json:"seed"`
+}
+
+// The kinds of a [Change].
+const (
+	ChangeMeasured = "changed"      // it came out otherwise
+	ChangeNew      = "new"          // it is in the second result only
+	ChangeGone     = "gone"         // it is in the first result only
+	ChangeOpen     = "inconclusive" // it is inconclusive in one of the two or in both
+)
+
 // Change is a trial that came out otherwise.
 type Change struct {
-	Scenario string   `json:"scenario"`
-	ID       string   `json:"id"`
-	Seed     int64    `json:"seed"`
-	What     []string `json:"what"`
+	Trial
+	Kind string   `json:"kind"`
+	What []string `json:"what"`
 }
 
 // Document is one run's outcome: what every report format is a view of.
