@@ -244,12 +244,12 @@ func holdAgainst(doc *lab.Document, id string, settings map[string][]lab.Setting
 // isResult reports whether an argument names a saved result.
 func isResult(arg string) bool { return filepath.Ext(arg) == ".json" }
 
-// running are the flags that mean nothing where nothing is run.
-var running = []string{"set", "seed", "repeat", "seeds", "clock", "speed", "store", "redis", "pg-bindir", "jobs", "rows", "timeline", "out-dir", "otlp", "allow-host"}
+// aboutRuns are the flags that mean nothing where nothing is run.
+var aboutRuns = []string{"set", "seed", "repeat", "seeds", "clock", "speed", "store", "redis", "pg-bindir", "jobs", "rows", "timeline", "out-dir", "otlp", "allow-host"}
 
 // compareSaved holds one saved result against another.
 func (a *app) compareSaved(cmd *cobra.Command, args []string, f runFlags) error {
-	for _, name := range running {
+	for _, name := range aboutRuns {
 		if f.origins.of[name] == "--"+name {
 			hint := "run the other side with it first: retrylab run NAME --" + name + " … --json -o now.json"
 			if slices.Contains([]string{"rows", "timeline", "out-dir", "otlp", "allow-host"}, name) {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -24,7 +25,7 @@ const (
 // what JUnit calls a test case, and TAP a test point. All its texts are fit for one line.
 type assertion struct {
 	outcome  outcome
-	name     string // the check, or the configuration that was not run or, of two saved results, was compared
+	name     string // the check, or the configuration that was not run or, of two saved results, what is claimed of the second
 	id       string // of the configuration; empty where every one was not run
 	class    string // scenario.configuration
 	kind     string // expect.effects, premise, invariant; or inconclusive, environment, defect, skipped
@@ -93,10 +94,13 @@ func ofChanges(c *lab.Comparison) []lab.Change {
 	return out
 }
 
+// toldInMessage is how much of what changed stands in the one line of a message.
+const toldInMessage = 3
+
 // ofChange is the assertion that a trial came out in the second of two saved results as it did in the first. several
 // says that its configuration was run with more than one seed.
 func ofChange(x lab.Change, several bool) assertion {
-	a := assertion{name: escape(x.ID), id: escape(x.ID), class: escape(x.Scenario) + "." + escape(x.ID), kind: x.Kind}
+	a := assertion{name: "comes out as before", id: escape(x.ID), class: escape(x.Scenario) + "." + escape(x.ID), kind: x.Kind}
 	if several {
 		a.name += ", seed " + strconv.FormatInt(x.Seed, 10)
 	}
@@ -108,10 +112,17 @@ func ofChange(x lab.Change, several bool) assertion {
 	default:
 		a.outcome = failed
 	}
-	for _, what := range x.What {
-		a.evidence = append(a.evidence, escape(what))
+	var what []string
+	for _, w := range x.What {
+		what = append(what, escape(w))
 	}
-	a.message = strings.Join(a.evidence, "; ")
+	a.message = strings.Join(what[:min(len(what), toldInMessage)], "; ")
+	if more := len(what) - toldInMessage; more > 0 {
+		a.message += fmt.Sprintf("; and %d more", more)
+	}
+	if len(what) > 1 {
+		a.evidence = what
+	}
 	return a
 }
 

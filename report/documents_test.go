@@ -771,6 +771,40 @@ func thousand() *lab.Document {
 	return d
 }
 
+// saved is a comparison of two saved results, with a trial of each kind and hostile names.
+func saved() *lab.Document {
+	d := document(nil)
+	trial := func(id string, seed int64) lab.Trial { return lab.Trial{Scenario: "read-timeout", ID: id, Seed: seed} }
+	d.Comparison = &lab.Comparison{
+		Sources:  []string{"before.json", "a <script>|\x1b[31m.json"},
+		Settings: []lab.Contrast{{Path: "server.processing", Values: []string{"", "3s"}}, {Path: "--assert", Values: []string{"effects == wanted, `x` | # y", ""}}},
+		Rows:     []lab.ComparedRow{},
+		Changes: []lab.Change{
+			{Trial: trial("feign-retryer-3", 1), Kind: lab.ChangeMeasured, What: []string{"sends: 1, was 3 (0.3×)", "reasons: ]]> %0A\n::error::x, was none"}},
+			{Trial: trial("one-attempt", 1), Kind: lab.ChangeMeasured, What: []string{"settled: 3s, was 12s"}},
+			{Trial: trial("one-attempt", 2), Kind: lab.ChangeMeasured, What: []string{"settled: 3s, was 12s"}},
+			{Trial: trial("key", 1), Kind: lab.ChangeOpen, What: []string{"inconclusive, was as expected: no fault fired"}},
+			{Trial: lab.Trial{Scenario: "<b>#\n*", ID: "x", Seed: 1}, Kind: lab.ChangeNew, What: []string{"it is new"}},
+			{Trial: trial("old", 1), Kind: lab.ChangeGone, What: []string{"it is not there any more"}},
+		},
+		Same:     []lab.Trial{trial("one-attempt", 3), trial("other", 1)},
+		Open:     []lab.Change{{Trial: trial("open", 1), Kind: lab.ChangeOpen, What: []string{"inconclusive in both: too slow"}}},
+		Compared: 7,
+	}
+	d.ExitCode = 1
+	return d
+}
+
+// savedAlike is a comparison of two saved results between which nothing changed.
+func savedAlike() *lab.Document {
+	d := document(nil)
+	d.Comparison = &lab.Comparison{
+		Sources: []string{"before.json", "after.json"}, Settings: []lab.Contrast{}, Rows: []lab.ComparedRow{},
+		Same: []lab.Trial{{Scenario: "read-timeout", ID: "one-attempt", Seed: 1}}, Compared: 1,
+	}
+	return d
+}
+
 // documents are what the golden tests print, by name.
 func documents() map[string]*lab.Document {
 	one := func(title string, r lab.Result) *lab.Document {
@@ -815,6 +849,9 @@ func documents() map[string]*lab.Document {
 		"simulated-beside":    simulated(true),
 		"hundred":             hundred(),
 		"hostile":             hostile(),
+		"saved":               saved(),
+		"saved-alike":         savedAlike(),
+		"comparison":          compared(3),
 		"empty":               document(nil),
 		"interrupted":         interrupted,
 		"interrupted-nothing": nothing,

@@ -23,7 +23,7 @@ func views() map[string]*lab.Document {
 	out := map[string]*lab.Document{"thousand": thousand()}
 	for _, name := range []string{
 		"held", "one-failed", "verdicts", "inconclusive", "inconclusive-passes", "seeds", "suite", "only-skipped",
-		"empty", "interrupted", "interrupted-nothing", "hostile",
+		"empty", "interrupted", "interrupted-nothing", "hostile", "saved", "saved-alike",
 	} {
 		out[name] = docs[name]
 	}
@@ -38,6 +38,9 @@ func TestFormatsGolden(t *testing.T) {
 	for name, d := range views() {
 		for _, f := range Formats {
 			if slices.Contains([]string{"table", "mermaid", "plantuml"}, f.Name) && name != "thousand" {
+				continue
+			}
+			if d.Comparison.OfSaved() && f.Runs {
 				continue
 			}
 			if f.Name == "html" || f.Name == "svg" { // of which those of html_test.go leave out style and script
@@ -64,6 +67,34 @@ func TestFormatsGolden(t *testing.T) {
 		if !slices.Contains(files, f) {
 			t.Errorf("%s is not used any more", f)
 		}
+	}
+}
+
+// TestSavedInEveryFormat: what changed between two saved results stands in every format that may carry it, and a reader of
+// tests sees as many as there are trials.
+func TestSavedInEveryFormat(t *testing.T) {
+	t.Parallel()
+	d := saved()
+	for _, f := range Formats {
+		if f.Runs {
+			continue
+		}
+		text := printed(t, f, d, Options{Width: 200, Unicode: true})
+		for _, want := range []string{"feign-retryer-3", "0.3×", "it is not there any more", "no fault fired"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s says nothing of %q", f.Name, want)
+			}
+		}
+	}
+	for name, want := range map[string]string{"junit": `tests="9" failures="5" errors="2" skipped="0"`, "tap": "1..9\n"} {
+		f, _ := Find(name)
+		if text := printed(t, f, d, Options{}); !strings.Contains(text, want) {
+			t.Errorf("%s: there is no %s in\n%s", name, want, text)
+		}
+	}
+	alike := printed(t, JUnit, savedAlike(), Options{})
+	if want := `tests="1" failures="0" errors="0" skipped="0"`; !strings.Contains(alike, want) {
+		t.Errorf("nothing changed: there is no %s in\n%s", want, alike)
 	}
 }
 
@@ -113,7 +144,7 @@ func TestPlainColumns(t *testing.T) {
 	t.Parallel()
 	for name, d := range views() {
 		lines := strings.Split(strings.TrimSuffix(printed(t, Plain, d, Options{}), "\n"), "\n")
-		if got, want := len(lines), 1+len(d.Results)+len(d.Skipped); got != want {
+		if got, want := len(lines), 1+len(d.Results)+len(ofChanges(d.Comparison))+len(d.Skipped); got != want {
 			t.Errorf("%s has %d lines, want %d", name, got, want)
 		}
 		for _, l := range lines {
@@ -180,6 +211,9 @@ func TestNDJSONComplete(t *testing.T) {
 			case "skipped":
 				got.Skipped = append(got.Skipped, lab.Skip{})
 				read(&got.Skipped[len(got.Skipped)-1])
+			case "comparison":
+				got.Comparison = new(lab.Comparison)
+				read(got.Comparison)
 			case "summary":
 				read(&got.Summary)
 				var code struct {

@@ -52,7 +52,27 @@ func GitHubSummary(d *lab.Document, o Options, room int) string {
 		picture = ""
 	}
 	seen = seen[:min(room-len(picture), len(seen))]
-	return seen[:strings.LastIndexByte(seen, '\n')+1] + summaryCut + picture
+	return wholeBlocks(seen[:strings.LastIndexByte(seen, '\n')+1]) + summaryCut + picture
+}
+
+// wholeBlocks leaves out a block of code that was cut and would take in what follows.
+func wholeBlocks(text string) string {
+	begun := -1
+	at := 0
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "```") {
+			if begun >= 0 {
+				begun = -1
+			} else {
+				begun = at
+			}
+		}
+		at += len(line)
+	}
+	if begun >= 0 {
+		return text[:begun]
+	}
+	return text
 }
 
 // firstFailure is a diagram of the first result that did not hold and of which there are events, in

@@ -115,6 +115,16 @@ func TestGitHubAnnotations(t *testing.T) {
 				want[escape(r.Scenario)] = level
 			}
 		}
+		for _, x := range ofChanges(d.Comparison) {
+			switch was := want[escape(x.Scenario)]; x.Kind {
+			case lab.ChangeMeasured, lab.ChangeNew, lab.ChangeGone:
+				want[escape(x.Scenario)] = "error"
+			case lab.ChangeOpen:
+				if was == "" {
+					want[escape(x.Scenario)] = "warning"
+				}
+			}
+		}
 		got := map[string]string{}
 		levels := map[string]int{}
 		more := 0

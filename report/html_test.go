@@ -121,13 +121,14 @@ func BenchmarkHTML(b *testing.B) {
 
 // compared is a comparison of n rows, the second and further of which differ from the first.
 func compared(n int) *lab.Document {
-	d := &lab.Document{Scenarios: []lab.ScenarioInfo{{Name: "s"}}, Comparison: &lab.Comparison{Settings: []lab.Contrast{{Path: "caller.key"}}}}
+	d := document([]lab.ScenarioInfo{{Name: "s"}})
+	d.Comparison = &lab.Comparison{Settings: []lab.Contrast{{Path: "caller.key"}}, Rows: []lab.ComparedRow{}}
 	for i := range n {
 		id := fmt.Sprintf("row-%d", i)
 		r := newBench("s", fmt.Sprintf("row <%d>", i), id).result()
 		r.Seed = 1
 		d.Results = append(d.Results, r)
-		row := lab.ComparedRow{Scenario: "s", ID: id, Varies: []string{}}
+		row := lab.ComparedRow{Scenario: "s", ID: id, Differences: []string{}, Varies: []string{}}
 		value := ""
 		if i > 0 {
 			row.Differences, value = []string{"3.0× sends", "2 orders <b>more</b>"}, "<operation>"
@@ -142,17 +143,21 @@ func compared(n int) *lab.Document {
 // TestPageCompares looks for all that the table for people says of a comparison.
 func TestPageCompares(t *testing.T) {
 	t.Parallel()
-	const other = `<th scope="row" role="rowheader">B row &lt;1&gt;</th><td role="cell" data-head=`
 	for n, wanted := range map[int][]string{
 		2: {
 			`<th scope="col" role="columnheader">setting</th><th scope="col" role="columnheader">A row &lt;0&gt;</th><th scope="col" role="columnheader">B row &lt;1&gt;</th>`,
 			`<th scope="row" role="rowheader">caller.key</th><td role="cell" data-head="A row &lt;0&gt;">not set</td><td role="cell" data-head="B row &lt;1&gt;">&lt;operation&gt;</td>`,
 		},
 		5: {
-			`<th scope="row" role="rowheader">caller.key</th><td role="cell" data-head="value, and in which rows">not set in A, &lt;operation&gt; in B C D E</td>`,
+			`<th scope="row" role="rowheader">caller.key</th><td role="cell" data-head="value, and in which rows">not set in A<br>&lt;operation&gt; in B C D E</td>`,
 		},
 	} {
 		page := printed(t, HTML, compared(n), Options{})
+		other := "B row &lt;1&gt;"
+		for i := 2; i < n; i++ { // of which the same is said
+			other += fmt.Sprintf("; %s row &lt;%d&gt;", rowLetter(i), i)
+		}
+		other = `<th scope="row" role="rowheader">` + other + `</th><td role="cell" data-head=`
 		for _, want := range append(wanted,
 			`<caption>What differs</caption>`, `<caption>Against A row &lt;0&gt;</caption>`, `<caption>What hangs on the seed, of 1 seeds</caption>`,
 			other+`"what came out otherwise">3.0× sends, 2 orders &lt;b&gt;more&lt;/b&gt;</td>`,
@@ -172,14 +177,15 @@ func TestPageCompares(t *testing.T) {
 // TestPageOfTwoResults shows what changed between two saved results, or that nothing did.
 func TestPageOfTwoResults(t *testing.T) {
 	t.Parallel()
-	d := &lab.Document{Run: lab.RunInfo{Seed: 1}, Comparison: &lab.Comparison{Compared: 5, Changes: []lab.Change{
-		{Scenario: "s", ID: "a", Seed: 1, What: []string{"sends: 1, was 3", "orders: <1>, was 3"}},
-		{Scenario: "s", ID: "b", Seed: 2, What: []string{"verdict: held, was not held"}},
-	}}}
+	d := &lab.Document{Run: lab.RunInfo{Seed: 1}, Comparison: &lab.Comparison{Compared: 5, Sources: []string{"x.json", "<y>.json"}, Changes: []lab.Change{
+		{Trial: lab.Trial{Scenario: "s", ID: "a", Seed: 1}, Kind: lab.ChangeMeasured, What: []string{"sends: 1, was 3", "orders: <1>, was 3"}},
+		{Trial: lab.Trial{Scenario: "s", ID: "b", Seed: 2}, Kind: lab.ChangeMeasured, What: []string{"verdict: held, was not held"}},
+	}, Settings: []lab.Contrast{{Path: "caller.key", Values: []string{"", "none"}}}}}
 	page := printed(t, HTML, d, Options{})
 	for _, want := range []string{
 		`<p class="tally bad">2 trials changed, 5 trials in both</p>`,
 		`<th scope="row" role="rowheader">s:a</th><td role="cell" data-head="what changed">sends: 1, was 3<br>orders: &lt;1&gt;, was 3</td>`,
+		`<th scope="row" role="rowheader">caller.key</th><td role="cell" data-head="value, and in which result">not set in x.json<br>none in &lt;y&gt;.json</td>`,
 		`<th scope="row" role="rowheader">s:b · seed 2</th><td role="cell" data-head="what changed">verdict: held, was not held</td>`,
 	} {
 		if !strings.Contains(page, want) {

@@ -43,7 +43,7 @@ func markdownPage(d *lab.Document, o Options) (text []byte, seen int) {
 		}
 		m.compared(d, b)
 	}
-	m.compared(d, nil)
+	m.saved(d)
 	m.failures(d)
 	seen = m.buf.Len()
 	for _, b := range blocks {
@@ -132,20 +132,37 @@ func (m *markdown) sweep(s *sweep, b *block) {
 	}
 }
 
-// compared writes what a comparison says as the table for people has it: of the rows of a block, or, without one, of
-// two saved results.
+// compared writes what a comparison says of the rows of a block as the table for people has it.
 func (m *markdown) compared(d *lab.Document, b *block) {
 	p := &page{setting: m.setting}
-	switch {
-	case b != nil:
-		p.comparison(d, b)
-	default:
-		p.changes(d)
-	}
+	p.comparison(d, b)
 	if text := strings.Trim(p.buf.String(), "\n"); text != "" {
 		m.gap()
 		m.printf("%s\n", fenced(strings.Split(text, "\n")))
 	}
+}
+
+// saved lists what changed between two saved results.
+func (m *markdown) saved(d *lab.Document) {
+	list, end := m.changed(d)
+	if end == "" {
+		return
+	}
+	m.gap()
+	m.printf("### Two saved results\n")
+	if settings := m.contrasts(d.Comparison); len(settings) > 0 {
+		m.printf("\nasked for otherwise:\n\n")
+		for _, s := range settings {
+			m.printf("- %s: %s\n", code(s.path), inline(strings.Join(s.parts, ", ")))
+		}
+	}
+	for _, x := range list {
+		m.printf("\n**%s** %s\n\n", x.word, code(x.trial))
+		for _, what := range x.what {
+			m.printf("- %s\n", paragraph(what))
+		}
+	}
+	m.printf("\n%s\n", end) // nothing of it is from a file
 }
 
 // failures lists what somebody has to look at.

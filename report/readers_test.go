@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +32,16 @@ type tally struct{ Tests, Failed, Errored, Skipped int }
 func tallyOf(d *lab.Document) (n tally) {
 	n.Skipped = len(d.Skipped)
 	n.Tests = n.Skipped
+	if c := d.Comparison; c.OfSaved() {
+		n.Tests += len(c.Changes) + len(c.Open) + len(c.Same)
+		for _, x := range slices.Concat(c.Changes, c.Open) {
+			if x.Kind == lab.ChangeOpen {
+				n.Errored++
+			} else {
+				n.Failed++
+			}
+		}
+	}
 	for _, r := range d.Results {
 		open := false
 		for _, c := range r.Checks {
@@ -76,7 +87,7 @@ func TestJUnitReaders(t *testing.T) {
 			got.Failed += s.Totals.Failed
 			got.Errored += s.Totals.Error
 			got.Skipped += s.Totals.Skipped
-			if len(s.Tests) == 0 || s.Properties["seed"] == "" {
+			if len(s.Tests) == 0 || s.Properties["seed"]+s.Properties["before"] == "" {
 				t.Errorf("%s: the suite %q has %d tests and the properties %v", name, s.Name, len(s.Tests), s.Properties)
 			}
 			for _, c := range s.Tests {
@@ -159,6 +170,9 @@ func TestTAPReader(t *testing.T) {
 				t.Errorf("%s: test %d: %v:\n%s", name, i+1, err, test.YamlBytes)
 			}
 			a := list[i]
+			for j, e := range a.evidence {
+				a.evidence[j] = tapItem(e)
+			}
 			if block.Expected != a.expected || block.Actual != a.actual || block.At.File != a.file || (block.Severity != "") != (test.Failed) {
 				t.Errorf("%s: test %d has the block %+v, want that of %+v", name, i+1, block, a)
 			}
@@ -271,7 +285,7 @@ func TestMarkdownReader(t *testing.T) {
 					return ast.WalkStop, fmt.Errorf("an ordered list: %s", shown())
 				}
 			case *ast.Emphasis:
-				if word := string(n.FirstChild().(*ast.Text).Value(source)); n.Level != 2 || !strings.HasPrefix(word, "NOT HELD") && !strings.HasPrefix(strings.ToLower(word), "inconclusive") {
+				if word := string(n.FirstChild().(*ast.Text).Value(source)); n.Level != 2 || !strings.HasPrefix(word, "NOT HELD") && !slices.Contains([]string{"CHANGED", "NEW", "GONE"}, word) && !strings.HasPrefix(strings.ToLower(word), "inconclusive") {
 					return ast.WalkStop, fmt.Errorf("emphasis: %s", word)
 				}
 			case *ast.Link, *ast.AutoLink, *ast.Image, *ast.ThematicBreak, *ast.Blockquote, *ast.CodeBlock, *east.Strikethrough, *east.TaskCheckBox:

@@ -82,7 +82,10 @@ func (a *assertion) tap(b *bytes.Buffer, n int) error {
 		directive = " # SKIP " + tapText(a.message)
 	}
 	if a.outcome == failed || a.outcome == errored {
-		block.Message, block.Evidence, block.Again = a.message, a.evidence, a.command
+		block.Message, block.Again = a.message, a.command
+		for _, e := range a.evidence {
+			block.Evidence = append(block.Evidence, tapItem(e))
+		}
 	}
 	fmt.Fprintf(b, "%s %d - %s %s%s\n", state, n, tapText(a.class), tapText(a.name), directive)
 	text, err := yaml.MarshalWithOptions(block, yaml.IndentSequence(true)) // the reader of Perl takes no other
@@ -104,3 +107,12 @@ func (a *assertion) tap(b *bytes.Buffer, n int) error {
 // version 13 know of no way to escape it: a check that failed could be called skipped. So it is
 // written as its wide form.
 func tapText(text string) string { return strings.NewReplacer(`\`, `\\`, "#", "＃").Replace(text) }
+
+// tapItem is text as an item of a list. The reader of Perl takes one whose first word ends with a colon for a
+// mapping, in quotes too.
+func tapItem(text string) string {
+	if i := strings.Index(text, ": "); i >= 0 && !strings.Contains(text[:i], " ") {
+		return text[:i] + " = " + text[i+2:]
+	}
+	return text
+}
