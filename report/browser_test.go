@@ -82,7 +82,7 @@ type place struct {
 
 const places = `document.querySelectorAll("details").forEach((d) => { d.open = true; });
 [...document.querySelectorAll("figure")].flatMap((figure, i) => {
-	const svg = figure.querySelector(".plot > svg").getBoundingClientRect();
+	const svg = figure.querySelector(".lanes:not(.paper) svg").getBoundingClientRect();
 	return [...figure.querySelectorAll(".m")].map((m) => {
 		const use = m.querySelector("use");
 		return {figure: i, event: +m.dataset.e, t: +m.dataset.t, x: svg.left + use.x.baseVal.value, from: svg.left, wide: svg.width};
@@ -242,5 +242,53 @@ func TestBrowserTelephone(t *testing.T) {
 		if roles[role] < least {
 			t.Errorf("%d of the role %s, want %d", roles[role], role, least)
 		}
+	}
+}
+
+// TestBrowserPanel checks that what is said of an event stands within the window and not on the event, wherever the
+// event is, and that Escape puts it away.
+func TestBrowserPanel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long, above all with the race detector")
+	}
+	t.Parallel()
+	ctx := browsertest.Start(t)
+	for _, wide := range []int64{1280, 390} {
+		tab, end := chromedp.NewContext(ctx)
+		browsertest.Open(t, tab, browsertest.Save(t, printed(t, HTML, documents()["read-timeout"], Options{})), browsertest.View{Theme: "dark", Width: wide, Height: 700})
+		faults := ask[[]string](t, tab, `(() => {
+			const panel = document.getElementById("panel");
+			const faults = [];
+			const look = (how, g) => {
+				const p = panel.getBoundingClientRect();
+				const e = g.querySelector("use, rect:not(.plate), line").getBoundingClientRect();
+				const what = how + " " + g.getAttribute("aria-label") + ": ";
+				if (panel.hidden || !panel.textContent) faults.push(what + "nothing is said");
+				if (p.left < 0 || p.top < 0 || p.right > innerWidth || p.bottom > innerHeight) faults.push(what + "outside of the window");
+				if (p.left < e.right && p.right > e.left && p.top < e.bottom && p.bottom > e.top) faults.push(what + "on the event");
+				if (g.querySelector("title")) faults.push(what + "said twice");
+			};
+			const all = [...document.querySelectorAll(".e")];
+			for (const g of all) {
+				for (const block of ["start", "end"]) {
+					g.querySelector("use, rect, line").scrollIntoView({block, inline: "center"});
+					g.focus({preventScroll: true});
+					look("focus", g);
+					g.blur();
+					const e = g.querySelector("use, rect, line").getBoundingClientRect();
+					const x = Math.max(1, Math.min(innerWidth - 1, e.right));
+					g.dispatchEvent(new PointerEvent("pointerover", {bubbles: true, clientX: x, clientY: e.top}));
+					look("pointer", g);
+					document.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape"}));
+					if (!panel.hidden) faults.push("Escape leaves it there");
+				}
+			}
+			if (all.length < 30) faults.push(all.length + " events");
+			return faults;
+		})()`)
+		for _, f := range faults[:min(len(faults), 8)] {
+			t.Errorf("%d wide: %s", wide, f)
+		}
+		end()
 	}
 }

@@ -119,6 +119,24 @@ func (p *pen) chart(c *chart, top int) {
 	}
 }
 
+// words say what a chart shows to whoever does not see it.
+func (c *chart) words(name string) string {
+	most := slices.Max(c.columns)
+	window := c.end / int64(len(c.columns))
+	text := "Sends of " + name + " over time: the most are " + strconv.Itoa(most) + " within " + clock(window) + ", from " + clock(int64(slices.Index(c.columns, most))*window) + " on"
+	last := 0
+	for i, v := range c.columns {
+		if v > 0 {
+			last = i + 1
+		}
+	}
+	text += "; there is none after " + clock(int64(last)*window)
+	if c.cause > 0 {
+		text += ". The disturbance ends at " + clock(c.cause)
+	}
+	return text + "."
+}
+
 // high is the height of a value. What is not nothing is seen.
 func (c *chart) high(v int) float64 {
 	h := float64(v) * (chartHigh - 16) / float64(c.most)

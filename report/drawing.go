@@ -28,6 +28,7 @@ type band struct {
 	top, height int
 	labels      []label // of its rows
 	row         int     // the first
+	headed      bool    // the name stands above the rows
 }
 
 type label struct {
@@ -53,6 +54,7 @@ type bar struct {
 	from, to int64
 	y, thick int
 	text     string // on it
+	number   string // which request it is
 	title    string // what it is, in full
 	event    int    // the event it begins with, −1 for none
 }
@@ -80,9 +82,12 @@ type mark struct {
 	at    int64
 	y     int
 	text  string // beside it
+	short string // the same without the number of its request, "" where it has none
 	loud  bool   // the text is said in bold
 	room  int64  // where the next thing on its row begins; −1 for never
+	plate bool   // the text lies on a bar that is dark
 	title string
+	count int // effects that it stands for, in the store
 	event int
 }
 
@@ -115,6 +120,7 @@ var pictured = []glyph{
 	{"changed", "shared row changed", "M0-6L6 0L0 6L-6 0Z", false},
 	{"asked", "asked what became of it", "M0-5.5A5.5 5.5 0 1 1 0 5.5A5.5 5.5 0 1 1 0-5.5ZM0-2.5V0.5M0 2.4V3", false},
 	{"clock", "clock was set", "M0-5.5A5.5 5.5 0 1 1 0 5.5A5.5 5.5 0 1 1 0-5.5ZM0-3.5V0L2.5 1.5", false},
+	{"try", "try of an outer layer, in an instant", "M-3-5.5H3V5.5H-3Z", false},
 	{"done", "caller is done", "M-3.5 7V-6.5M-3.5-6.5L5-3.5L-3.5-0.5", false},
 }
 
@@ -168,6 +174,8 @@ func markOf(e lab.Event) string {
 const (
 	rowsDrawn  = 64  // rows of a drawing; what is more is merged where it is alike, else counted
 	spansDrawn = 700 // spans of a drawing
+	toldAtOnce = 4   // events of one mark that are told in full
+	storeDrawn = 300 // marks of the store; what is more is merged where it is close together
 
 	rowHigh   = 26
 	denseHigh = 17 // of the rows of a band that has many
@@ -178,6 +186,7 @@ const (
 	bandPad   = 7
 	bandGap   = 20
 	apart     = 16 // between what is too short to be seen as a bar
+	shortest  = 6  // of a bar in which a layer's try can be seen
 
 	// nominal is the width at which a drawing decides what there is room for. A page is this wide or
 	// wider.
@@ -189,18 +198,20 @@ const (
 type drafter struct {
 	*setting
 	*story
-	r      *lab.Result
-	d      drawing
-	axis   *axis
-	rowOf  map[route]int    // what is drawn for itself: the row of a request at the node that sent it or had it
-	many   map[route]int    // requests that are drawn as one
-	opRow  map[string]int   // the row at which an operation ends
-	nodeAt map[string]int   // a row of the machine
-	free   map[[2]int64]int // marks at an instant of a row
-	edges  map[int][]int64  // by row: where something begins
-	extra  map[int]bool     // events with an effect beyond the wanted one
-	absent map[int]bool     // commits that nobody can read back
-	rows   []placedRow
+	r       *lab.Result
+	d       drawing
+	axis    *axis
+	rowOf   map[route]int    // what is drawn for itself: the row of a request at the node that sent it or had it
+	many    map[route]int    // requests that are drawn as one
+	opRow   map[string]int   // the row at which an operation ends
+	nodeAt  map[string]int   // a row of the machine
+	dense   map[int]bool     // rows that are close to their neighbours
+	free    map[[2]int64]int // marks at an instant of a row
+	edges   map[int][]*span  // by row: what begins there
+	extra   map[int]bool     // events with an effect beyond the wanted one
+	absent  map[int]bool     // commits that nobody can read back
+	decided map[route]string // what a layer made of the end of a try
+	rows    []placedRow
 }
 
 type placedRow struct {
@@ -215,11 +226,18 @@ type placedRow struct {
 func draft(s *setting, r *lab.Result, a *axis) *drawing {
 	f := &drafter{
 		setting: s, story: tellBy(r, func(int64) int64 { return 1 }), r: r, axis: a,
-		rowOf: map[route]int{}, many: map[route]int{}, opRow: map[string]int{}, nodeAt: map[string]int{},
-		free: map[[2]int64]int{}, edges: map[int][]int64{},
+		rowOf: map[route]int{}, many: map[route]int{}, opRow: map[string]int{}, nodeAt: map[string]int{}, dense: map[int]bool{},
+		free: map[[2]int64]int{}, edges: map[int][]*span{},
 	}
 	f.effects()
+	f.decided = map[route]string{}
+	for _, e := range r.Events {
+		if e.Kind == lab.Retry || e.Kind == lab.Stop {
+			f.decided[route{e.Node, e.Path()}] = string(e.Kind) + ": " + f.text(e.Detail)
+		}
+	}
 	f.d.end = f.end
+	f.sample()
 	f.layOut()
 	for _, row := range f.rows {
 		for _, s := range row.spans {
@@ -262,6 +280,48 @@ func (f *drafter) effects() {
 	}
 }
 
+// sample leaves out operations where there are more than a drawing has rows for: of those that stay, evenly spread
+// over all, every request is drawn.
+func (f *drafter) sample() {
+	if len(f.ops) < 2 || rowsOf(f.parties(true)) <= rowsDrawn {
+		return
+	}
+	whole := *f.story
+	groups := slices.DeleteFunc((&picture{setting: f.setting, story: f.story}).operationLanes(true), func(l lane) bool { return len(l.alike) == 0 })
+	for keep := min(len(groups)-1, rowsDrawn/2); keep >= 4; keep = keep * 2 / 3 {
+		stays := map[string]bool{}
+		part := whole
+		part.ops = nil
+		for i := range keep {
+			for _, o := range groups[i*len(groups)/keep].alike {
+				stays[o.id] = true
+			}
+		}
+		for _, o := range whole.ops {
+			if stays[o.id] {
+				part.ops = append(part.ops, o)
+			}
+		}
+		of := func(spans []*span) (out []*span) {
+			for _, s := range spans {
+				if stays[s.op] {
+					out = append(out, s)
+				}
+			}
+			return out
+		}
+		part.sends, part.served, part.hops = of(whole.sends), of(whole.served), nil
+		for _, h := range whole.hops {
+			part.hops = append(part.hops, &hop{name: h.name, arrivals: of(h.arrivals), sends: of(h.sends)})
+		}
+		f.story = &part
+		if rowsOf(f.parties(true)) <= rowsDrawn {
+			break
+		}
+	}
+	f.d.left = append(f.d.left, strconv.Itoa(len(f.story.ops))+" of "+strconv.Itoa(len(whole.ops))+" operations are drawn, evenly spread, with all their requests; the store has every order")
+}
+
 // layOut gives every party a band and every request a row.
 func (f *drafter) layOut() {
 	bands := f.parties(false)
@@ -275,8 +335,9 @@ func (f *drafter) layOut() {
 	limits := share(sections, rowsDrawn)
 	spans, y := 0, 0
 	for i, b := range bands {
-		names := slices.ContainsFunc(b.lanes, func(l lane) bool { return l.name != "" })
-		lb := band{name: b.name, role: b.role, top: y}
+		// The first row of a hop has the hop's name alone.
+		names := b.lanes[0].name != ""
+		lb := band{name: b.name, role: b.role, top: y, headed: names}
 		y += bandPad
 		if names {
 			y += headHigh
@@ -299,7 +360,7 @@ func (f *drafter) layOut() {
 		for j, l := range b.lanes {
 			n := len(l.spans) + len(l.busy)
 			if j >= limits[i] || spans+n > spansDrawn && j > 0 {
-				ops += l.ops
+				ops += len(l.alike)
 				for _, s := range l.spans {
 					left += s.count
 				}
@@ -324,13 +385,14 @@ func (f *drafter) layOut() {
 				lb.row = row.y
 			}
 			f.place(row)
+			f.dense[row.y] = high == denseHigh
 			y += high
 		}
 		switch noun := map[bool]string{true: "send", false: "arrival"}[b.role == "caller"]; {
 		case ops > 0:
-			f.d.left = append(f.d.left, count(ops, "more operation")+" of "+b.name)
+			f.d.left = append(f.d.left, count(ops, "more operation")+" of "+b.name+", not drawn")
 		case left > 0:
-			f.d.left = append(f.d.left, count(left, "more "+noun)+" of "+b.name)
+			f.d.left = append(f.d.left, count(left, "more "+noun)+" of "+b.name+", not drawn")
 		}
 		y += bandPad
 		lb.height = y - lb.top
@@ -348,16 +410,13 @@ func (f *drafter) place(row placedRow) {
 	}
 	note := func(s *span, node string) {
 		f.rowOf[route{node, s.path}] = row.y
-		f.edges[row.y] = append(f.edges[row.y], s.from)
+		f.edges[row.y] = append(f.edges[row.y], s)
 		if row.role == "caller" && len(f.ops) > 1 {
 			f.opRow[s.op] = row.y
 		}
 		f.many[route{node, s.path}] = s.count
 	}
 	for _, s := range row.spans {
-		if row.kind == layerLane {
-			continue
-		}
 		note(s, s.node)
 	}
 	for _, s := range row.busy {
@@ -384,29 +443,37 @@ func (f *drafter) parties(crowd bool) []party {
 	p := &picture{setting: f.setting, story: f.story}
 	caller := party{name: f.text(f.caller), role: "caller", node: f.caller}
 	switch {
-	case len(f.ops) > 1:
+	case len(f.ops) > 1 && (len(f.ops) >= least(crowd) || !slices.ContainsFunc(f.sends, func(s *span) bool { return len(s.layers()) > 1 })):
 		caller.lanes = p.operationLanes(crowd)
+	case len(f.ops) > 1:
+		for _, o := range f.ops {
+			var sends []*span
+			for _, s := range f.sends {
+				if s.op == o.id {
+					sends = append(sends, s)
+				}
+			}
+			for _, l := range f.senderLanes(sends, 0, crowd) {
+				l.name = join(f.text(o.id), l.name)
+				caller.lanes = append(caller.lanes, l)
+			}
+		}
 	default:
-		lanes, name := p.layerLanes()
-		if len(lanes) == 0 {
-			name = ""
-		}
-		for _, row := range f.pack(f.alike(f.sends, crowd)) {
-			lanes = append(lanes, lane{name: name, kind: tryLane, spans: row})
-		}
-		if caller.lanes = lanes; len(lanes) == 0 {
+		if caller.lanes = f.senderLanes(f.sends, 0, crowd); len(caller.lanes) == 0 {
 			caller.lanes = []lane{{kind: noteLane}}
 		}
 	}
 	bands := []party{caller}
 	for _, h := range f.hops {
 		b := party{name: f.text(h.name), role: "hop", node: h.name}
+		received := 0
+		for _, s := range h.arrivals {
+			received = max(received, len(s.layers()))
+		}
 		for _, row := range f.pack(f.alike(h.arrivals, crowd)) {
 			b.lanes = append(b.lanes, lane{kind: packedLane, spans: asReceived(row, h.name)})
 		}
-		for _, row := range f.pack(f.alike(h.sends, crowd)) {
-			b.lanes = append(b.lanes, lane{kind: tryLane, spans: row})
-		}
+		b.lanes = append(b.lanes, f.senderLanes(h.sends, received, crowd)...)
 		bands = append(bands, b)
 	}
 	var nodes []string
@@ -430,7 +497,9 @@ func (f *drafter) parties(crowd bool) []party {
 		for i, s := range spans {
 			rows[i] = []*span{s}
 		}
-		if crowd || len(spans) > 16 {
+		// What is only an instant, too, needs no row of its own.
+		short := func(s *span) bool { return (f.axis.at(s.to)-f.axis.at(s.from))*nominal < apart }
+		if crowd || len(spans) > 16 || slices.ContainsFunc(spans, short) {
 			rows = f.pack(spans)
 		}
 		for _, row := range rows {
@@ -441,18 +510,81 @@ func (f *drafter) parties(crowd bool) []party {
 		}
 		bands = append(bands, b)
 	}
-	// A lane of its own has no name but its band's.
-	for i, b := range bands {
-		if len(b.lanes) == 1 && b.lanes[0].kind != layerLane && len(f.ops) < 2 {
-			bands[i].lanes[0].name = ""
-		}
+	for _, b := range bands {
 		for j := len(b.lanes) - 1; j > 0; j-- {
-			if b.lanes[j].name == b.lanes[j-1].name {
+			if b.lanes[j].name == b.lanes[j-1].name && b.lanes[j].kind == b.lanes[j-1].kind {
 				b.lanes[j].name = ""
 			}
 		}
 	}
 	return bands
+}
+
+// senderLanes are the lanes of the layers of a sender: of each outer layer its tries, outermost first, and of the
+// innermost the sends. The first parts of a path are of whoever the request came from.
+func (f *drafter) senderLanes(sends []*span, parts int, crowd bool) (lanes []lane) {
+	type rung struct {
+		depth int
+		layer string
+	}
+	var rungs []rung
+	tries := map[rung][]*span{}
+	known := map[string]*span{}
+	var inner []string
+	for _, s := range sends {
+		layers := s.layers()
+		name := ""
+		if len(layers) > parts {
+			name, _ = tryOf(layers[len(layers)-1])
+		}
+		if !slices.Contains(inner, name) {
+			inner = append(inner, name)
+		}
+		for d := parts; d < len(layers)-1; d++ {
+			layer, try := tryOf(layers[d])
+			path := s.op + "/" + strings.Join(layers[:d+1], "/")
+			g := known[path]
+			if g == nil {
+				g = &span{count: 1, op: s.op, path: path, node: s.node, from: s.from, to: s.to, detail: try}
+				known[path] = g
+				at := rung{d, layer}
+				if tries[at] == nil {
+					rungs = append(rungs, at)
+				}
+				tries[at] = append(tries[at], g)
+			}
+			g.from, g.to = min(g.from, s.from), max(g.to, s.to)
+		}
+	}
+	slices.SortStableFunc(rungs, func(a, b rung) int { return cmp.Compare(a.depth, b.depth) })
+	for _, at := range rungs {
+		for _, row := range f.pack(atOnce(tries[at])) {
+			lanes = append(lanes, lane{name: f.text(at.layer), kind: layerLane, spans: row})
+		}
+	}
+	name := "sends"
+	if len(inner) == 1 {
+		name = f.text(inner[0])
+	}
+	for _, row := range f.pack(f.alike(sends, crowd)) {
+		lanes = append(lanes, lane{name: name, kind: tryLane, spans: row})
+	}
+	return lanes
+}
+
+// atOnce joins tries of a layer that begin and end at one and the same instant.
+func atOnce(tries []*span) (out []*span) {
+	for _, s := range tries {
+		if n := len(out); n > 0 && s.from == s.to && out[n-1].from == s.from && out[n-1].to == s.to {
+			first, _, _ := strings.Cut(out[n-1].detail, "–")
+			joined := *out[n-1]
+			joined.detail = first + "–" + s.detail
+			out[n-1] = &joined
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // asReceived gives spans the name under which a machine that sends on, too, has them.
@@ -528,7 +660,7 @@ func (f *drafter) store(y int) {
 		kinds = slices.Insert(slices.Delete(kinds, i, i+1), 1, "too many")
 	}
 	y += bandPad
-	if len(kinds) > 1 {
+	if b.headed = len(kinds) > 1; b.headed {
 		y += headHigh
 	}
 	b.row = y + rowHigh/2
@@ -549,6 +681,17 @@ func (f *drafter) store(y int) {
 // kept puts the marks of what became durable into the store's band. Those of one instant share one.
 func (f *drafter) kept(kinds []string) {
 	at := map[[2]int64]int{}
+	since := map[[2]int64]int64{}
+	durable := 0
+	for _, e := range f.r.Events {
+		if e.Kind == lab.Commit || e.Kind == lab.Entered {
+			durable++
+		}
+	}
+	grain := int64(1)
+	if durable > storeDrawn {
+		grain = max(1, f.end*2/storeDrawn)
+	}
 	count := map[string]int{}
 	last := map[string]int{}
 	for i, e := range f.r.Events {
@@ -570,21 +713,36 @@ func (f *drafter) kept(kinds []string) {
 		}
 		y, ms := f.nodeAt["store "+row], lab.Millis(e.At)
 		count[row]++
+		// Marks of a crowd that would hide each other are one, which stands at the first of them.
+		if key := [2]int64{ms / grain, int64(y)}; grain > 1 {
+			if first, ok := since[key]; ok {
+				ms = first
+			} else {
+				since[key] = ms
+			}
+		}
 		key := [2]int64{ms, int64(y)*100 + int64(slices.IndexFunc(pictured, func(g glyph) bool { return g.kind == kind }))}
 		if j, ok := at[key]; ok {
 			m := &f.d.marks[j]
 			n, _ := strconv.Atoi(strings.TrimPrefix(m.text, "×"))
 			m.text = "×" + strconv.Itoa(max(n, 1)+1)
-			m.title += "\n" + f.sentence(i)
+			if m.count++; m.count <= toldAtOnce {
+				m.title += "\n\n" + f.sentence(i)
+			}
 			last[row] = j
 			continue
 		}
 		at[key] = len(f.d.marks)
 		last[row] = len(f.d.marks)
-		f.d.marks = append(f.d.marks, mark{kind: kind, at: ms, y: y, title: f.sentence(i), event: i})
-		if len(f.d.marks) > spansDrawn {
-			break
+		f.d.marks = append(f.d.marks, mark{kind: kind, at: ms, y: y, title: f.sentence(i), event: i, count: 1})
+	}
+	for _, j := range at {
+		if m := &f.d.marks[j]; m.count > toldAtOnce {
+			m.title += "\n\nand " + strconv.Itoa(m.count-toldAtOnce) + " more"
 		}
+	}
+	if grain > 1 {
+		f.d.left = append(f.d.left, "orders within "+clock(grain)+" of each other are one mark")
 	}
 	for row, j := range last {
 		m := &f.d.marks[j]
@@ -599,14 +757,22 @@ func (f *drafter) kept(kinds []string) {
 
 // bars draws what lasts of a span.
 func (f *drafter) bars(row placedRow, s *span) {
+	which := (&picture{setting: f.setting}).number(s)
 	add := func(kind barKind, a, b int64, text, title string, event int) {
-		f.d.bars = append(f.d.bars, bar{kind: kind, from: a, to: b, y: row.y, thick: barThick, text: text, title: title, event: event})
+		f.d.bars = append(f.d.bars, bar{kind: kind, from: a, to: b, y: row.y, thick: barThick, text: text, number: which, title: title, event: event})
 	}
-	number := join((&picture{setting: f.setting}).number(s), times(s.count))
+	number := join(which, times(s.count))
 	switch {
 	case row.kind == layerLane:
-		try := s.path[strings.LastIndexByte(s.path, '/')+1:]
-		add(barLayer, s.from, s.to, s.detail, f.between(s.from, s.to)+"\ntry "+f.text(try), -1)
+		title := f.between(s.from, s.to) + "\n" + f.text(s.path)
+		if why := f.decided[route{s.node, s.path}]; why != "" {
+			title += "\n" + why
+		}
+		if (f.axis.at(s.to)-f.axis.at(s.from))*nominal < shortest {
+			f.d.marks = append(f.d.marks, f.stack(mark{kind: "try", at: s.from, y: row.y, text: s.detail, title: title, event: -1}))
+			return
+		}
+		add(barLayer, s.from, s.to, s.detail, title, -1)
 		return
 	case !row.served:
 		add(barSend, s.from, s.to, number, f.between(s.from, s.to)+"\n"+join("send", number)+" is under way, and its sender waits\n"+f.text(s.path), -1)
@@ -656,6 +822,14 @@ func (f *drafter) rowFor(e lab.Event) (y int, ok bool) {
 func (f *drafter) instants() {
 	working := map[route]int{}
 	down := map[string]int{}
+	begun := map[route]int64{} // when a try of a layer sent something first
+	for _, e := range f.r.Events {
+		for path := e.Path(); e.Kind == lab.Send && path != ""; path = path[:max(0, strings.LastIndexByte(path, '/'))] {
+			if _, ok := begun[route{e.Node, path}]; !ok {
+				begun[route{e.Node, path}] = lab.Millis(e.At)
+			}
+		}
+	}
 	stop := func(k route, at int64) {
 		i, ok := working[k]
 		if !ok {
@@ -682,8 +856,11 @@ func (f *drafter) instants() {
 		case lab.Commit, lab.Answer, lab.Rollback, lab.ClientGone, lab.Crash:
 			stop(k, at)
 		case lab.Retry:
-			if ok && e.Wait > 0 {
-				until := at + lab.Millis(e.Wait)
+			until := at + lab.Millis(e.Wait)
+			if next, ok := begun[route{e.Node, tryAfter(e.Path())}]; ok {
+				until = next // a hedge has waited already
+			}
+			if ok && until > at {
 				f.d.bars = append(f.d.bars, bar{
 					kind: barPause, from: at, to: min(until, max(f.end, at)), y: y, thick: barThick,
 					title: f.between(at, until) + "\nwaits before the next try: " + f.text(e.Detail) + "\n" + f.text(e.Path()), event: i,
@@ -756,6 +933,16 @@ func (f *drafter) instants() {
 	})
 }
 
+// tryAfter is the path of the next try of the layer that a path ends with.
+func tryAfter(path string) string {
+	layer, try := tryOf(path)
+	n, err := strconv.Atoi(try)
+	if err != nil {
+		return ""
+	}
+	return layer + "." + strconv.Itoa(n+1)
+}
+
 // layer is what is drawn over what.
 func layer(k barKind) int {
 	return slices.Index([]barKind{barLayer, barSend, barPause, barWait, barDown, barWork}, k)
@@ -777,6 +964,18 @@ func (f *drafter) append(m mark) bool {
 // stack moves a mark off those that stand at its instant already: up and down, never along the time.
 func (f *drafter) stack(m mark) mark {
 	at := [2]int64{m.at, int64(m.y)}
+	if f.dense[m.y] {
+		// There is no room above or below: the one that tells most says the rest, too.
+		for i := range f.d.marks {
+			other := &f.d.marks[i]
+			if other.at != m.at || other.y != m.y || other.kind == "" {
+				continue
+			}
+			m.also(other)
+			f.d.marks = slices.Delete(f.d.marks, i, i+1)
+			return m
+		}
+	}
 	n := f.free[at]
 	f.free[at]++
 	switch {
@@ -786,6 +985,24 @@ func (f *drafter) stack(m mark) mark {
 		m.y -= beside
 	}
 	return m
+}
+
+// also has a mark tell what another of its instant does.
+func (m *mark) also(other *mark) {
+	first, second := other, m
+	if weight(m.kind) > weight(other.kind) {
+		first, second = m, other
+	}
+	text := first.text
+	if second.text != "" {
+		text = strings.TrimLeft(text+", "+second.text, ", ")
+	}
+	*m = mark{kind: first.kind, at: m.at, y: m.y, text: text, loud: first.loud, title: first.title + "\n\n" + second.title, event: first.event}
+}
+
+// weight is how much a mark tells, among those of one instant.
+func weight(kind string) int {
+	return slices.Index([]string{"deaf", "queue", "look", "won", "held", "fault", "commit", "gone", "extra"}, kind)
 }
 
 // arrows draws what went from one row to another.
@@ -906,12 +1123,26 @@ func (f *drafter) room() {
 				break
 			}
 		}
-		for _, at := range f.edges[y] {
-			if at >= after {
-				least = min(least, f.axis.at(at)*nominal)
+		for _, s := range f.edges[y] {
+			if s.from > after || s.from == after && s.to > s.from {
+				least = min(least, f.axis.at(s.from)*nominal)
 			}
 		}
 		return least
+	}
+	// What has no room on its bar is said by the mark at the end of it.
+	for i := range f.d.bars {
+		b := &f.d.bars[i]
+		if b.text == "" || (f.axis.at(b.to)-f.axis.at(b.from))*nominal >= 10+letter*float64(width(b.text)) {
+			continue
+		}
+		for j := range f.d.marks {
+			if m := &f.d.marks[j]; b.number != "" && m.y == b.y && m.at == b.to && m.kind != "" && m.kind != "deaf" {
+				m.short, m.text = m.text, join(b.number, m.text)
+				break
+			}
+		}
+		b.text = ""
 	}
 	for i := range f.d.marks {
 		m := &f.d.marks[i]
@@ -919,21 +1150,22 @@ func (f *drafter) room() {
 			continue
 		}
 		x := f.axis.at(m.at) * nominal
+		limit := min(next(m.y, m.at, i), nominal+140)
+		if m.short != "" && x+11+letter*float64(width(m.text)) > limit {
+			m.text = m.short
+		}
 		need := 11 + letter*float64(width(m.text))
 		switch {
-		case x+need <= min(next(m.y, m.at, i), nominal+140):
+		case x+need <= limit:
 			m.room = 1
 		case f.before(m, x-need):
 			m.room = -1
 		default:
 			m.text = ""
 		}
-	}
-	for i := range f.d.bars {
-		b := &f.d.bars[i]
-		if (f.axis.at(b.to)-f.axis.at(b.from))*nominal < 10+letter*float64(width(b.text)) {
-			b.text = ""
-		}
+		m.plate = m.text != "" && slices.ContainsFunc(f.d.bars, func(b bar) bool {
+			return b.y == m.y && (b.kind == barWork || b.kind == barDown) && (b.from <= m.at && m.at < b.to || m.room < 0 && b.to == m.at)
+		})
 	}
 }
 
@@ -985,7 +1217,7 @@ func (f *drafter) sentence(i int) string {
 
 // named is where the name of a band stands: beside its row, or above the names of its rows.
 func (b *band) named() int {
-	if len(b.labels) > 0 {
+	if b.headed {
 		return b.top + bandPad + headHigh/2
 	}
 	return b.row

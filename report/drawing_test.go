@@ -3,8 +3,10 @@ package report
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -132,7 +134,7 @@ func TestDraftSound(t *testing.T) {
 				}
 				if m.kind == "extra" {
 					if strings.Contains(m.title, "commit") && m.y > dr.bands[len(dr.bands)-1].top {
-						extra += strings.Count(m.title, "beyond the wanted one")
+						extra += m.count
 					}
 					if m.event < 0 || !strings.Contains(m.title, "beyond the wanted one") {
 						t.Errorf("%s: an effect too many is not called so: %q", name, m.title)
@@ -186,5 +188,90 @@ func TestDraftCrowd(t *testing.T) {
 	}
 	if n := len(d.bars); n > 2*spansDrawn {
 		t.Errorf("%d bars are drawn", n)
+	}
+}
+
+// sent is a result of one operation whose sends have these paths, one second each and one after the other.
+func sent(paths ...string) *lab.Result {
+	b := newBench("layers", "layers", "layers")
+	b.start("op-1", 0)
+	for i, path := range paths {
+		t := float64(2 * i)
+		b.try("caller", path, t, t+1, "read")
+		b.serve("order-1", path, t, t+1)
+	}
+	b.end("op-1", float64(2*len(paths)), lab.Unknown, "read timeout")
+	r := b.result()
+	return &r
+}
+
+// TestDraftLayers looks for a lane of each layer of a caller, with its tries and the pauses between them.
+func TestDraftLayers(t *testing.T) {
+	t.Parallel()
+	names := func(r *lab.Result) (out []string) {
+		for _, l := range drawingOf(r).bands[0].labels {
+			out = append(out, l.text)
+		}
+		return out
+	}
+	r := sent("op-1/framework.1/client.1/transport.1", "op-1/framework.1/client.1/transport.2", "op-1/framework.1/client.2/transport.1", "op-1/framework.2/client.1/transport.1")
+	r.Events = append(r.Events, lab.Event{At: 5 * time.Second, Kind: lab.Retry, Operation: "op-1", Send: "op-1/framework.1", Node: "caller", Wait: time.Second, Detail: "try 2 of 2"})
+	if diff := cmp.Diff([]string{"framework", "client", "transport"}, names(r)); diff != "" {
+		t.Errorf("lanes: -want +got:\n%s", diff)
+	}
+	d := drawingOf(r)
+	rows := map[int][]string{}
+	for _, b := range d.bars {
+		if b.kind == barLayer || b.kind == barPause {
+			rows[b.y] = append(rows[b.y], string(b.kind)+" "+clock(b.from)+"–"+clock(b.to)+" "+b.text)
+		}
+	}
+	for i, want := range [][]string{{"layer 0s–5s 1", "layer 6s–7s 2", "pause 5s–6s "}, {"layer 0s–3s 1", "layer 4s–5s 2", "layer 6s–7s 1"}} {
+		if diff := cmp.Diff(want, rows[d.bands[0].labels[i].y]); diff != "" {
+			t.Errorf("tries of layer %d: -want +got:\n%s", i, diff)
+		}
+	}
+	// A try that is one send, too, is one of its layer.
+	if diff := cmp.Diff([]string{"framework", "client"}, names(sent("op-1/framework.1/client.1", "op-1/framework.2/client.1"))); diff != "" {
+		t.Errorf("lanes: -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"client"}, names(sent("op-1/client.1", "op-1/client.2"))); diff != "" {
+		t.Errorf("lanes: -want +got:\n%s", diff)
+	}
+	if got := names(sent("op-1")); len(got) > 0 {
+		t.Errorf("a caller without layers has lanes of %v", got)
+	}
+}
+
+// TestDraftHedge checks that a pause ends with the try that it was for, also where it was over already.
+func TestDraftHedge(t *testing.T) {
+	t.Parallel()
+	r := sent("op-1/hedge.1", "op-1/hedge.2")
+	r.Events = append(r.Events, lab.Event{At: 2 * time.Second, Kind: lab.Retry, Operation: "op-1", Send: "op-1/hedge.1", Node: "caller", Wait: 2 * time.Second})
+	for _, b := range drawingOf(r).bars {
+		if b.kind == barPause {
+			t.Errorf("a pause from %d to %d ms is drawn", b.from, b.to)
+		}
+	}
+}
+
+// TestDraftSample draws some of many operations that differ, first and last, and counts all of their orders.
+func TestDraftSample(t *testing.T) {
+	t.Parallel()
+	r := large(3000).Results[0]
+	d := drawingOf(&r)
+	labels := d.bands[0].labels
+	if n := len(labels); n < 4 || n > rowsDrawn || labels[0].text != "op-1" || labels[n-1].text == "op-"+strconv.Itoa(n) {
+		t.Errorf("the operations that are drawn are %v", labels)
+	}
+	if !slices.ContainsFunc(d.left, func(s string) bool { return strings.Contains(s, "operations are drawn, evenly spread") }) {
+		t.Errorf("what is left out is said as %q", d.left)
+	}
+	orders := 0
+	for _, m := range d.marks {
+		orders += m.count
+	}
+	if want := len(r.Orders); orders != want {
+		t.Errorf("%d orders are in the store, want %d", orders, want)
 	}
 }

@@ -124,14 +124,15 @@ type tableRow struct {
 }
 
 type figure struct {
-	Anchor, Name, Verdict, Grade, Facts string
-	SVG                                 template.HTML
-	Height                              int
-	Names                               []htmlLabel
-	Left                                []string
-	Events                              []string
-	More                                string
-	Open                                bool
+	Anchor, Name, Verdict, Grade string
+	Alt                          string // what a chart shows, in words
+	SVG                          template.HTML
+	Height                       int
+	Names                        []htmlLabel
+	Left                         []string
+	Events                       []string
+	More                         string
+	Open                         bool
 }
 
 type htmlLabel struct {
@@ -493,6 +494,7 @@ func (p *page) figures(s *scene, b *block, results []*lab.Result, onPage int) {
 			pen.chart(charts[i], 4)
 			f.Height = chartHigh + 8
 			f.Names = []htmlLabel{{Text: "sends", Class: "party", Top: 4}}
+			f.Alt = charts[i].words(f.Name)
 		default:
 			d := draft(p.setting, r, a)
 			drawings = append(drawings, d)

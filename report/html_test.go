@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -98,7 +100,7 @@ func TestLargePage(t *testing.T) {
 	if n := len(page); n > 3<<20 {
 		t.Errorf("a result of 10,000 events makes a page of %d bytes", n)
 	}
-	for _, want := range []string{"not drawn", "further event"} {
+	for _, want := range []string{"operations are drawn, evenly spread", "further event"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
 		}
@@ -233,6 +235,53 @@ func TestPageSweep(t *testing.T) {
 	} {
 		if !strings.Contains(markdown, want) {
 			t.Errorf("there is no %s in\n%s", want, markdown)
+		}
+	}
+}
+
+// TestContrast computes how well the colours of a theme stand out from each other, as WCAG 2.2 defines it: text by
+// 4.5 to 1, and whatever else has a meaning by 3 to 1.
+func TestContrast(t *testing.T) {
+	t.Parallel()
+	luminance := func(colour string) float64 {
+		if len(colour) == 4 {
+			colour = "#" + strings.Repeat(colour[1:2], 2) + strings.Repeat(colour[2:3], 2) + strings.Repeat(colour[3:4], 2)
+		}
+		sum := 0.0
+		for i, share := range []float64{0.2126, 0.7152, 0.0722} {
+			v, err := strconv.ParseUint(colour[1+2*i:3+2*i], 16, 8)
+			if err != nil {
+				t.Fatalf("colour %q: %v", colour, err)
+			}
+			c := float64(v) / 255
+			if c <= 0.04045 {
+				sum += share * c / 12.92
+			} else {
+				sum += share * math.Pow((c+0.055)/1.055, 2.4)
+			}
+		}
+		return sum
+	}
+	themes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(pageStyle, -1)
+	if len(themes) != 3 {
+		t.Fatalf("%d themes, want light, dark and paper", len(themes))
+	}
+	for i, theme := range []string{"light", "dark", "paper"} {
+		colours := map[string]string{}
+		for _, c := range regexp.MustCompile(`--([a-z-]+): (#[0-9a-f]+);`).FindAllStringSubmatch(themes[i][1], -1) {
+			colours[c[1]] = c[2]
+		}
+		for least, pairs := range map[float64]string{
+			4.5: "ink/ground ink/raised ink/band ink/wait ink/alarm soft/ground soft/raised soft/band soft/cut good/ground good/raised good/band bad/ground bad/raised bad/band warn/ground warn/raised warn/band",
+			3:   "work/band wait-line/band wait-line/raised send/band request/band request/raised ink/band",
+		} {
+			for pair := range strings.FieldsSeq(pairs) {
+				a, b, _ := strings.Cut(pair, "/")
+				x, y := luminance(colours[a]), luminance(colours[b])
+				if ratio := (max(x, y) + 0.05) / (min(x, y) + 0.05); ratio < least {
+					t.Errorf("%s: %s stands out by %.2f to 1, want %.1f", theme, pair, ratio, least)
+				}
+			}
 		}
 	}
 }

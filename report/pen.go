@@ -29,8 +29,11 @@ func (p *pen) place(at float64) string {
 	return number(at*100) + "%"
 }
 
-// length writes a distance along the time.
+// length writes a distance along the time. What takes none is seen all the same.
 func (p *pen) length(from, to int64) string {
+	if from == to {
+		return "3"
+	}
 	d := p.at(to) - p.at(from)
 	if p.wide > 0 {
 		return number(d * p.wide)
@@ -157,6 +160,14 @@ func (p *pen) mark(m *mark, top int, first *bool) {
 		}
 		if m.room < 0 {
 			dx, anchor = -10, ` text-anchor="end"`
+		}
+		if m.plate {
+			wide := int(letter*float64(width(m.text))) + 6
+			left := dx - 3
+			if m.room < 0 {
+				left = dx - wide + 3
+			}
+			p.put(`<rect class="plate" x="%s" width="%d" y="%d" height="12" rx="2" transform="translate(%d)"/>`, p.x(m.at), wide, top+m.y-6, left)
 		}
 		p.put(`<text class="%s" x="%s" dx="%d" y="%d"%s>%s</text>`, class, p.x(m.at), dx, top+m.y+4, anchor, html.EscapeString(m.text))
 	}

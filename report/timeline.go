@@ -39,13 +39,13 @@ type lane struct {
 	name  string
 	kind  laneKind
 	spans []*span
-	busy  []*span // requests that a hop is busy with while it sends
-	tail  string  // said at the end of the lane
-	style style   // of the tail
-	since int64   // the instant from which on the tail is true
-	spare bool    // the tail is left out where there is no room
-	below bool    // the tail has a line of its own
-	ops   int     // operations that begin on this lane
+	busy  []*span      // requests that a hop is busy with while it sends
+	tail  string       // said at the end of the lane
+	style style        // of the tail
+	since int64        // the instant from which on the tail is true
+	spare bool         // the tail is left out where there is no room
+	below bool         // the tail has a line of its own
+	alike []*operation // that begin on this lane
 }
 
 // A picture is the timeline of one result on its way to the page.
@@ -161,7 +161,7 @@ func (p *picture) chooseLanes() []lane {
 func (p *picture) more(left []lane) lane {
 	spans, ops, noun := 0, 0, "send"
 	for _, l := range left {
-		ops += l.ops
+		ops += len(l.alike)
 		for _, s := range l.spans {
 			spans += s.count
 		}
@@ -255,16 +255,16 @@ func (p *picture) operationLanes(crowd bool) []lane {
 	var lanes []lane
 	for i, o := range p.ops {
 		group := alike[looks[i]]
-		name, spans, verb, ops := p.text(o.id), sends[o.id], "believes ", 1
+		name, spans, verb, members := p.text(o.id), sends[o.id], "believes ", []*operation{o}
 		if len(group) >= least(crowd) {
 			if group[0] != o {
 				continue
 			}
-			ops = len(group)
-			name, verb = count(ops, "operation"), "each believes "
+			members = group
+			name, verb = count(len(group), "operation"), "each believes "
 			spans = nil
 			for j := range sends[o.id] {
-				same := make([]*span, ops)
+				same := make([]*span, len(group))
 				for k, other := range group {
 					same[k] = sends[other.id][j]
 				}
@@ -272,7 +272,7 @@ func (p *picture) operationLanes(crowd bool) []lane {
 			}
 		}
 		sec := p.tryLanes(name, spans)
-		sec[0].ops = ops
+		sec[0].alike = members
 		if o.belief != "" {
 			last := latest(sec)
 			last.tail, last.style, last.since = verb+p.text(o.belief), beliefStyle(o.belief), o.done
