@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"retrylab/internal/judge"
 	"retrylab/internal/lab"
@@ -24,12 +26,13 @@ func (a *app) compareCommand() *cobra.Command {
 		Short: "Hold configurations against each other, or two saved results",
 		Long: "Hold configurations against the first of them: what is set otherwise, once, and what\n" +
 			"came out otherwise, in words. Each of A B … is a scenario (all of its configurations),\n" +
-			"NAME:ID, a file, or a saved result. Two saved results are compared trial by trial; the\n" +
-			"exit code is 1 if anything changed.",
+			"NAME:ID, or a file. Two saved results, or one and what is run now, are compared trial by\n" +
+			"trial, over everything that is measured; the exit code is 1 if anything changed.",
 		Example: "  retrylab compare read-timeout:one-attempt read-timeout:feign-retryer-3\n" +
 			"  retrylab compare read-timeout order-incident --set caller.timeouts.read=15s\n" +
-			"  retrylab compare check-then-insert --repeat 50 --seeds\n" +
-			"  retrylab compare before.json after.json",
+			"  retrylab compare backoff --repeat 50 --seeds\n" +
+			"  retrylab compare before.json after.json\n" +
+			"  retrylab compare before.json read-timeout:feign-retryer-3",
 		ValidArgsFunction: a.completeConfigurations,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
@@ -39,6 +42,18 @@ func (a *app) compareCommand() *cobra.Command {
 			return a.compare(cmd, args, f, seeds)
 		},
 	}
+	c.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) {
+			switch unknown.GetSpecifiedName() {
+			case "baseline":
+				return usagef("name it first: retrylab compare BASELINE OTHER…", "compare has no --baseline: what is named first is the baseline")
+			case "vary":
+				return usagef("retrylab run NAME:ID --vary PATH=VALUES --baseline ID holds the values against one of them", "compare has no --vary")
+			}
+		}
+		return flagError(cmd, err)
+	})
 	c.Flags().BoolVar(&seeds, "seeds", false, "say which numbers hang on the seed; with --repeat")
 	a.labFlags(&f, c)
 	f.outputs.flags(c)
@@ -56,12 +71,15 @@ func (a *app) compare(cmd *cobra.Command, args []string, f runFlags, seeds bool)
 			saved++
 		}
 	}
-	if saved > 0 && (saved < len(args) || saved != 2) {
-		return usagef("two of them are compared trial by trial; of a result's scenarios give the names", "saved results are compared two at a time, and with nothing else")
-	}
 	switch {
-	case saved == 2:
-		return a.compareSaved(cmd, args, f)
+	case saved > 0 && len(args) == 1:
+		return usagef("for example: retrylab compare "+args[0]+" read-timeout", "%s is one saved result, and nothing to hold it against", args[0])
+	case saved > 0 && len(args) > 2:
+		return usagef("name the saved result and one other", "saved results are compared with one other, not with %d", len(args)-1)
+	case saved > 0 && seeds:
+		return usagef("it compares configurations that run", "--seeds means nothing of a saved result")
+	case saved > 0:
+		return a.compareSaved(cmd, args, f, saved == 2)
 	case seeds && f.options.Repeat < 2:
 		return usagef("for example --repeat 50", "--seeds needs several of them")
 	case len(args) == 0:
@@ -98,6 +116,7 @@ func (a *app) compare(cmd *cobra.Command, args []string, f runFlags, seeds bool)
 // A contender is what one argument of a comparison names, with the settings of each of its configurations.
 type contender struct {
 	scenario *scenarios.Scenario
+	file     bool // it is none of the built-in ones
 	options  suite.Options
 	settings map[string][]lab.Setting
 }
@@ -105,15 +124,21 @@ type contender struct {
 // contenders reads what the arguments name, before anything is run: what is named twice, or alone, is refused.
 func (a *app) contenders(args []string, f runFlags) ([]contender, error) {
 	var out []contender
-	type key struct{ scenario, id string }
-	files := map[key]string{}
 	for _, arg := range args {
 		own := f
 		list, err := a.choose([]string{arg}, &own)
 		if err != nil {
 			return nil, err
 		}
-		c := contender{scenario: list[0], options: own.options}
+		out = append(out, contender{scenario: list[0], options: own.options, file: isFile(arg)})
+	}
+	tellApart(out)
+	type key struct{ scenario, id string }
+	files := map[key]string{}
+	var settings []map[string][]lab.Setting
+	for i := range out {
+		c := &out[i]
+		var err error
 		if c.settings, err = settingsOf(c.scenario, c.options); err != nil {
 			return nil, err
 		}
@@ -124,12 +149,47 @@ func (a *app) contenders(args []string, f runFlags) ([]contender, error) {
 			}
 			files[k] = c.scenario.File
 		}
-		out = append(out, c)
+		settings = append(settings, c.settings)
 	}
+	sayNone(settings)
 	if seeds := max(f.options.Repeat, len(out[0].scenario.Seeds)); len(files) == 1 && seeds < 2 {
 		return nil, usagef("name another, or a scenario with several; --repeat compares its seeds", "there is one configuration, and nothing to hold it against")
 	}
 	return out, nil
+}
+
+// tellApart gives scenarios of different files that have one name another one each in this run: that of the file. A
+// built-in one keeps its own.
+func tellApart(list []contender) {
+	taken := map[string]string{} // the file of each name
+	named := map[string]bool{}
+	for _, c := range list {
+		if file, ok := taken[c.scenario.Name]; ok && file != c.scenario.File {
+			named[c.scenario.Name] = true
+		}
+		taken[c.scenario.Name] = c.scenario.File
+	}
+	for i := range list {
+		c := &list[i]
+		was := c.scenario.Name
+		if !named[was] || !c.file {
+			continue
+		}
+		base := scenarios.Slug(strings.TrimSuffix(filepath.Base(c.scenario.File), filepath.Ext(c.scenario.File)))
+		if base == "" {
+			base = was
+		}
+		name := base
+		for n := 2; taken[name] != "" && taken[name] != c.scenario.File; n++ {
+			name = fmt.Sprintf("%s-%d", base, n)
+		}
+		taken[name] = c.scenario.File
+		renamed := *c.scenario
+		renamed.Name = name
+		c.scenario = &renamed
+		c.options.Only = map[string]string{name: c.options.Only[was]}
+		c.options.Named = map[string]bool{name: true}
+	}
 }
 
 // runEach runs the contenders and puts their results together in order.
@@ -169,7 +229,7 @@ func comparedRows(results []lab.Result, settings map[string][]lab.Setting) []jud
 	return rows
 }
 
-// settingsOf are the settings of each configuration that is to be run of a scenario, by its id; in a sweep, those
+// settingsOf are, before [sayNone], the settings of each configuration that is to be run of a scenario, by its id; in a sweep, those
 // that vary.
 func settingsOf(s *scenarios.Scenario, o suite.Options) (map[string][]lab.Setting, error) {
 	plan := o.Plan
@@ -186,29 +246,69 @@ func settingsOf(s *scenarios.Scenario, o suite.Options) (map[string][]lab.Settin
 	}
 	trials, err := s.Plan(plan)
 	for _, t := range trials {
-		out[t.ID] = wholeLists(t.Settings())
+		out[t.ID] = settingsOfTrial(t)
 	}
 	return out, err
 }
 
-// wholeLists makes one setting of all that stands in a list: layers that differ are read beside each other.
-func wholeLists(settings []scenarios.Setting) []lab.Setting {
+// settingsOfTrial are the settings of the system that is tried. All that stands in a list is one setting, so that lists are
+// read beside each other; layers are written as `describe` writes them.
+func settingsOfTrial(t scenarios.Trial) []lab.Setting {
 	var out []lab.Setting
-	for _, s := range settings {
+	for _, s := range t.Settings() {
 		path, below, inList := strings.Cut(s.Path, "[")
+		if path == "premises" { // which are demands of the file
+			continue
+		}
 		value := s.Value
 		if inList {
 			if _, key, ok := strings.Cut(below, "]."); ok {
 				value = key + " " + value
 			}
 		}
-		if n := len(out); inList && n > 0 && out[n-1].Path == path {
+		n := len(out)
+		switch again := inList && n > 0 && out[n-1].Path == path+listMark; {
+		case again && path == "caller.layers":
+		case again:
 			out[n-1].Value += ", " + value
-			continue
+		case inList && path == "caller.layers":
+			out = append(out, lab.Setting{Path: path + listMark, Value: layers(t.Layers, t.Setup.Caller.Layers)})
+		case inList:
+			out = append(out, lab.Setting{Path: path + listMark, Value: value})
+		default:
+			out = append(out, lab.Setting{Path: path, Value: value})
 		}
-		out = append(out, lab.Setting{Path: path, Value: value})
 	}
 	return out
+}
+
+// listMark marks a setting that is a list until [sayNone] has seen all of them.
+const listMark = "[]"
+
+// sayNone says of each list that some configurations have that it is empty in the others.
+func sayNone(all []map[string][]lab.Setting) {
+	var lists []string
+	for _, settings := range all {
+		for _, id := range slices.Sorted(maps.Keys(settings)) {
+			for i, s := range settings[id] {
+				path, isList := strings.CutSuffix(s.Path, listMark)
+				if isList && !slices.Contains(lists, path) {
+					lists = append(lists, path)
+				}
+				settings[id][i].Path = path
+			}
+		}
+	}
+	for _, settings := range all {
+		for id, list := range settings {
+			for _, path := range lists {
+				if !slices.ContainsFunc(list, func(s lab.Setting) bool { return s.Path == path }) {
+					list = append(list, lab.Setting{Path: path, Value: "none"})
+				}
+			}
+			settings[id] = list
+		}
+	}
 }
 
 // checkBaseline refuses a baseline that is not among the configurations that are to be run.
@@ -241,43 +341,92 @@ func holdAgainst(doc *lab.Document, id string, settings map[string][]lab.Setting
 	}
 }
 
-// isResult reports whether an argument names a saved result.
-func isResult(arg string) bool { return filepath.Ext(arg) == ".json" }
+// isResult reports whether an argument names a saved result, or one configuration of it.
+func isResult(arg string) bool {
+	path, _ := resultArg(arg)
+	return filepath.Ext(path) == ".json"
+}
+
+// resultArg takes a saved result's path and the id of a configuration of it apart.
+func resultArg(arg string) (path, id string) {
+	if before, after, ok := strings.Cut(arg, ".json:"); ok {
+		return before + ".json", after
+	}
+	return arg, ""
+}
 
 // aboutRuns are the flags that mean nothing where nothing is run.
 var aboutRuns = []string{"set", "seed", "repeat", "seeds", "clock", "speed", "store", "redis", "pg-bindir", "jobs", "rows", "timeline", "out-dir", "otlp", "allow-host"}
 
-// compareSaved holds one saved result against another.
-func (a *app) compareSaved(cmd *cobra.Command, args []string, f runFlags) error {
+// compareSaved holds one saved result against another, or against what it runs now.
+func (a *app) compareSaved(cmd *cobra.Command, args []string, f runFlags, both bool) error {
 	for _, name := range aboutRuns {
-		if f.origins.of[name] == "--"+name {
-			hint := "run the other side with it first: retrylab run NAME --" + name + " … --json -o now.json"
-			if slices.Contains([]string{"rows", "timeline", "out-dir", "otlp", "allow-host"}, name) {
-				hint = "`retrylab report " + args[1] + "` shows one of them"
-			}
-			return usagef(hint, "--%s is about what runs, and these are saved results", name)
+		shows := slices.Contains([]string{"rows", "timeline", "out-dir", "otlp", "allow-host"}, name)
+		if f.origins.of[name] != "--"+name || !both && !shows {
+			continue
 		}
+		hint := "run the other side with it: retrylab compare " + args[0] + " NAME --" + name + " …"
+		if shows {
+			hint = "`retrylab report FILE` shows one of them"
+		}
+		return usagef(hint, "--%s is about what runs, and these are saved results", name)
 	}
 	if err := checkOfSaved(f.outputs); err != nil {
 		return err
 	}
-	before, err := a.readRun(args[0])
-	if err != nil {
-		return err
-	}
-	after, err := a.readRun(args[1])
-	if err != nil {
-		return err
-	}
-	c := judge.Changes(before, after, [2]string{args[0], args[1]})
-	if c.Compared == 0 {
-		return nothingInBoth(before, after, args)
+	var docs [2]*lab.Document
+	running := -1
+	var one contender
+	for i, arg := range args {
+		if !isResult(arg) {
+			list, err := a.besideSaved(arg, f)
+			if err != nil {
+				return err
+			}
+			running, one = i, list
+			continue
+		}
+		var err error
+		if docs[i], err = a.readRun(arg); err != nil {
+			return err
+		}
 	}
 	outs, err := a.openOutputs(cmd, f.outputs)
 	if err != nil {
 		return err
 	}
 	defer outs.discard() // of no effect once they are kept
+	if running >= 0 {
+		a.prepare(cmd, f)
+		a.interrupts.running.Store(true)
+		a.interrupts.onLeave(outs.discard)
+		doc, _, err := a.runEach(cmd, []contender{one})
+		if err != nil || doc == nil {
+			return err
+		}
+		if cmd.Context().Err() != nil {
+			a.code = doc.ExitCode // half of it is nothing to compare with
+			return nil
+		}
+		docs[running] = doc
+		docs[1-running] = onlyWhatRan(docs[1-running], doc)
+	}
+	before, after := docs[0], docs[1]
+	named := func(d *lab.Document) string { return d.Results[0].Scenario + ":" + d.Results[0].ID }
+	beside := otherConfigurations(before, after)
+	if beside {
+		before, after = unnamed(before, after), unnamed(after, after)
+	}
+	c := judge.Changes(before, after, [2]string{args[0], args[1]})
+	if running >= 0 || beside { // what was named is no difference
+		c.Settings = slices.DeleteFunc(c.Settings, func(s lab.Contrast) bool { return s.Path == "--only" })
+	}
+	if beside {
+		c.Settings = append([]lab.Contrast{{Path: "configuration", Values: []string{named(docs[0]), named(docs[1])}}}, c.Settings...)
+	}
+	if c.Compared == 0 {
+		return nothingInBoth(before, after, args)
+	}
 	doc := suite.Compared(before, after, c)
 	doc.Tool = lab.Tool{Name: "retrylab", Version: version()}
 	switch {
@@ -295,13 +444,81 @@ func (a *app) compareSaved(cmd *cobra.Command, args []string, f runFlags) error 
 	return nil
 }
 
-// readRun reads a saved result of a run, which a comparison is none.
-func (a *app) readRun(path string) (*lab.Document, error) {
-	doc, err := a.readResult(path)
-	if err == nil && doc.Comparison.OfSaved() {
-		err = usagef("`retrylab report "+path+"` shows it; compare the results that it is about", "%s is a comparison, and not the result of a run", path)
+// besideSaved reads what one argument names, beside a saved result.
+func (a *app) besideSaved(arg string, f runFlags) (contender, error) {
+	own := f
+	list, err := a.choose([]string{arg}, &own)
+	if err != nil {
+		return contender{}, err
 	}
-	return doc, err
+	c := contender{scenario: list[0], options: own.options}
+	c.settings, err = settingsOf(c.scenario, c.options)
+	return c, err
+}
+
+// onlyWhatRan leaves of a saved result the scenarios and configurations that were run to be held against it.
+func onlyWhatRan(saved, ran *lab.Document) *lab.Document {
+	out := *saved
+	out.Results = slices.DeleteFunc(slices.Clone(saved.Results), func(r lab.Result) bool {
+		return !slices.ContainsFunc(ran.Results, func(o lab.Result) bool { return o.Scenario == r.Scenario && o.ID == r.ID })
+	})
+	if len(out.Results) == 0 {
+		return saved // which may stand beside it all the same
+	}
+	out.Skipped = nil
+	return &out
+}
+
+// otherConfigurations reports whether each document has one configuration and they differ.
+func otherConfigurations(before, after *lab.Document) bool {
+	one := func(d *lab.Document) bool {
+		return len(d.Results) > 0 && !slices.ContainsFunc(d.Results, func(r lab.Result) bool { return r.Scenario != d.Results[0].Scenario || r.ID != d.Results[0].ID })
+	}
+	return one(before) && one(after) && (before.Results[0].Scenario != after.Results[0].Scenario || before.Results[0].ID != after.Results[0].ID)
+}
+
+// unnamed gives the results of a document the names of another's configuration, and takes what their own file demands
+// of them: that is no difference in what was measured.
+func unnamed(d, as *lab.Document) *lab.Document {
+	out, r := *d, as.Results[0]
+	out.Results = slices.Clone(d.Results)
+	for i := range out.Results {
+		x := &out.Results[i]
+		x.Scenario, x.ID, x.Configuration, x.Checks, x.Said = r.Scenario, r.ID, r.Configuration, nil, nil
+		if x.Verdict != lab.Inconclusive {
+			x.Verdict = lab.Measured
+		}
+	}
+	return &out
+}
+
+// readRun reads a saved result of a run, which a comparison is none; of it, the configuration that the argument names.
+func (a *app) readRun(arg string) (*lab.Document, error) {
+	path, id := resultArg(arg)
+	doc, err := a.readResult(path)
+	if err != nil {
+		return nil, err
+	}
+	if doc.Comparison.OfSaved() {
+		return nil, usagef("`retrylab report "+path+"` shows it; compare the results that it is about", "%s is a comparison, and not the result of a run", path)
+	}
+	if id == "" {
+		return doc, nil
+	}
+	var ids []string
+	for _, r := range doc.Results {
+		ids = append(ids, r.ID)
+	}
+	doc.Results = slices.DeleteFunc(doc.Results, func(r lab.Result) bool { return r.ID != id && r.Scenario+":"+r.ID != id })
+	if len(doc.Results) == 0 {
+		hint := "`retrylab report " + path + " --plain` lists them"
+		if near := scenarios.Nearest(id, ids); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return nil, usagef(hint, "%s has no configuration %q", path, id)
+	}
+	doc.Skipped = nil
+	return doc, nil
 }
 
 // checkOfSaved refuses the formats that show what ran, which two saved results are not.

@@ -138,6 +138,7 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 		if settings, err = settingsOf(list[0], f.options); err != nil {
 			return err
 		}
+		sayNone([]map[string][]lab.Setting{settings})
 		if err := checkBaseline(f.base, settings); err != nil {
 			return err
 		}

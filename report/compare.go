@@ -334,4 +334,8 @@ func (p *page) changes(d *lab.Document) {
 	}
 	p.gap()
 	p.wrapped(plain, "", end, 2)
+	c := d.Comparison
+	if after := c.Sources[len(c.Sources)-1]; len(c.Changes) > 0 && strings.HasSuffix(after, ".json") {
+		p.wrapped(plain, "", "next: retrylab report "+quoted(p.text(after)), 2)
+	}
 }

@@ -248,25 +248,19 @@ func (p *page) tally(d *lab.Document) (text, grade string) {
 
 // faulty tells what somebody has to look at.
 func (p *page) faulty(d *lab.Document) (out []failure) {
-	for i := range d.Results {
-		r := &d.Results[i]
-		f := failure{Address: p.address(d, r), Word: "NOT HELD"}
-		switch r.Verdict {
-		case lab.NotAsExpected:
-		case lab.Inconclusive:
+	for _, u := range failuresOf(d) {
+		r := u.result
+		f := failure{Address: p.failed(d, u), Word: "NOT HELD"}
+		if r.Verdict == lab.Inconclusive {
 			f.Word, f.Why = "INCONCLUSIVE", p.prose(r.Why)
 			if r.Defect {
 				f.Why += " This is a defect of the lab itself; please report it."
 			}
-		default:
-			continue
 		}
-		for _, c := range r.Checks {
-			if !c.Held && (c.Kind != "premise" || c.File != "" || r.Why == "") {
-				one := &page{setting: p.setting}
-				one.check(c)
-				f.Checks = append(f.Checks, strings.TrimSpace(one.buf.String()))
-			}
+		for _, c := range u.checks {
+			one := &page{setting: p.setting}
+			one.check(c)
+			f.Checks = append(f.Checks, strings.TrimSpace(one.buf.String()))
 		}
 		out = append(out, f)
 	}

@@ -168,11 +168,8 @@ func (m *markdown) saved(d *lab.Document) {
 // failures lists what somebody has to look at.
 func (m *markdown) failures(d *lab.Document) {
 	headed := false
-	for i := range d.Results {
-		r := &d.Results[i]
-		if r.Verdict != lab.NotAsExpected && r.Verdict != lab.Inconclusive {
-			continue
-		}
+	for _, f := range failuresOf(d) {
+		r := f.result
 		if !headed {
 			m.gap()
 			m.printf("### What did not hold\n")
@@ -183,17 +180,14 @@ func (m *markdown) failures(d *lab.Document) {
 			word = "INCONCLUSIVE"
 		}
 		m.gap()
-		m.printf("**%s** %s\n\n", word, code(m.address(d, r)))
+		m.printf("**%s** %s\n\n", word, code(m.failed(d, f)))
 		if r.Why != "" {
 			m.printf("- %s\n", paragraph(r.Why))
 		}
 		if r.Defect {
 			m.printf("- This is a defect of the lab itself; please report it.\n")
 		}
-		for _, c := range r.Checks {
-			if c.Held || c.Kind == "premise" && c.File == "" && r.Why != "" { // which says it
-				continue
-			}
+		for _, c := range f.checks {
 			m.printf("- %s %s: expected %s, actual %s", paragraph(c.Kind), code(c.Name), code(m.value(c.Expected)), code(m.value(c.Actual)))
 			if c.File != "" {
 				where := c.File

@@ -416,9 +416,21 @@ func (t tongue) text(raw string, n int) string {
 	return b.String()
 }
 
-// sequences gathers the diagrams of a document, one of each scenario.
+// sequences gathers the diagrams of a document, one of each scenario; of a comparison, one of each of two rows.
 func sequences(d *lab.Document) (out []*sequence) {
 	for _, b := range blocksOf(d) {
+		if pair, left := b.compared(); b.letters != nil && len(pair) > 0 {
+			for _, r := range pair {
+				s := sequenceOf(r.Scenario, r)
+				s.title = b.letters[[2]string{r.Scenario, r.ID}] + " " + s.title
+				out = append(out, s)
+			}
+			if len(left) > 0 {
+				last := out[len(out)-1]
+				last.steps = append(last.steps, step{lines: []string{"not drawn: " + strings.Join(left, " ")}})
+			}
+			continue
+		}
 		r := b.focus()
 		if r == nil {
 			r = b.results[0]

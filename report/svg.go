@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"slices"
 	"strings"
 
 	"retrylab/internal/lab"
@@ -74,6 +75,10 @@ func writeSVG(w io.Writer, d *lab.Document, o Options) error {
 // telling are the two results of a block that tell the most: the focus, and of the others the one that
 // the conclusion names, else one that came to what was wanted.
 func (b *block) telling() []*lab.Result {
+	if b.letters != nil {
+		pair, _ := b.compared()
+		return pair
+	}
 	focus := b.focus()
 	if focus == nil {
 		return nil
@@ -94,6 +99,44 @@ func (b *block) telling() []*lab.Result {
 		return []*lab.Result{focus}
 	}
 	return []*lab.Result{focus, other}
+}
+
+// compared are the two rows of a comparison that are drawn: the first, and the second or, of more, the one whose
+// orders differ most from those of the first. left says which rows are not.
+func (b *block) compared() (pair []*lab.Result, left []string) {
+	var rows []*lab.Result
+	seen := map[string]bool{}
+	letter := func(r *lab.Result) string { return b.letters[[2]string{r.Scenario, r.ID}] }
+	for _, r := range b.results {
+		if !seen[letter(r)] && drawn(r) {
+			rows = append(rows, r)
+			seen[letter(r)] = true
+		}
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	far := func(r *lab.Result) int {
+		return max(r.Counts.Effects-rows[0].Counts.Effects, rows[0].Counts.Effects-r.Counts.Effects)
+	}
+	pair = rows[:1:1]
+	if len(rows) > 1 {
+		other := rows[1]
+		for _, r := range rows[2:] {
+			if far(r) > far(other) {
+				other = r
+			}
+		}
+		pair = append(pair, other)
+	}
+	said := map[string]bool{}
+	for _, r := range b.results {
+		if l := letter(r); !slices.ContainsFunc(pair, func(p *lab.Result) bool { return letter(p) == l }) && !said[l] {
+			left = append(left, l)
+			said[l] = true
+		}
+	}
+	return pair, left
 }
 
 // slide draws the telling results of a block below y.
@@ -146,6 +189,12 @@ func (p *page) slide(body *strings.Builder, y *int, b *block) {
 				*y += 12
 				name("soft", slideEdge, *y, "… "+left)
 			}
+		}
+	}
+	if b.letters != nil {
+		if _, left := b.compared(); len(left) > 0 {
+			*y += 20
+			fmt.Fprintf(pen, `<text class="soft" x="%d" y="%d">not drawn: %s</text>`, slideEdge, *y, html.EscapeString(p.shorten(strings.Join(left, " "), 170)))
 		}
 	}
 	x := slideEdge + 16

@@ -195,13 +195,20 @@ func (b *block) merge() {
 	b.ran = slices.Compact(b.ran)
 }
 
-// sameRow reports whether two results would be told in the same words.
+// sameRow reports whether two results would be told in the same words: times are in no column.
 func sameRow(a, b *lab.Result) bool {
-	return a.Scenario == b.Scenario && a.ID == b.ID && a.Counts == b.Counts && a.Beliefs == b.Beliefs && a.Verdict == b.Verdict && a.Why == b.Why &&
+	return a.Scenario == b.Scenario && a.ID == b.ID && shown(a) == shown(b) && a.Beliefs == b.Beliefs && a.Verdict == b.Verdict && a.Why == b.Why &&
 		slices.Equal(a.Nodes, b.Nodes) && slices.Equal(a.Ledgers, b.Ledgers) &&
 		slices.EqualFunc(a.Checks, b.Checks, func(x, y lab.Check) bool {
-			return x.Name == y.Name && x.Held == y.Held && x.Actual == y.Actual && x.Expected == y.Expected
+			return x.Name == y.Name && x.Held == y.Held && (x.Held || x.Actual == y.Actual && x.Expected == y.Expected)
 		})
+}
+
+// shown are the counts that a row shows.
+func shown(r *lab.Result) lab.Counts {
+	c := r.Counts
+	c.Late, c.Amount = 0, 0
+	return c
 }
 
 // focus is the result whose timeline is drawn: the scenario's choice if it ran, else the first that
@@ -388,32 +395,77 @@ func (p *page) lesson(info lab.ScenarioInfo) {
 
 // failures repeats at the end what somebody has to look at: every check that did not hold, and why
 // a trial is inconclusive.
+// Seeds of which the same is to be said are named together.
 func (p *page) failures(d *lab.Document) {
-	for i := range d.Results {
-		r := &d.Results[i]
+	for _, f := range failuresOf(d) {
+		r := f.result
 		switch r.Verdict {
 		case lab.NotAsExpected:
 			p.gap()
-			p.wrapped(plain, p.paint(alarm, "NOT HELD")+"  ", p.address(d, r), 10)
-		case lab.Inconclusive:
+			p.wrapped(plain, p.paint(alarm, "NOT HELD")+"  ", p.failed(d, f), 10)
+		default:
 			p.gap()
-			p.wrapped(plain, p.paint(warn, "INCONCLUSIVE")+"  ", p.address(d, r), 14)
+			p.wrapped(plain, p.paint(warn, "INCONCLUSIVE")+"  ", p.failed(d, f), 14)
 			if r.Why != "" {
 				p.wrapped(plain, "  ", p.prose(r.Why), 4)
 			}
 			if r.Defect {
 				p.wrapped(plain, "  ", "This is a defect of the lab itself; please report it.", 4)
 			}
-		default:
+		}
+		for _, c := range f.checks {
+			p.check(c)
+		}
+	}
+}
+
+// An unsound is what somebody has to look at: a result that did not hold or is inconclusive, for all seeds of its
+// configuration of which the same is to be said.
+type unsound struct {
+	result *lab.Result // that of the first seed
+	seeds  []int64
+	of     int         // seeds that the configuration was run with
+	checks []lab.Check // that did not hold
+}
+
+// failuresOf gathers them in the order of the document.
+func failuresOf(d *lab.Document) (out []*unsound) {
+	ran := map[[2]string]int{}
+	for _, r := range d.Results {
+		ran[[2]string{r.Scenario, r.ID}]++
+	}
+	byText := map[string]*unsound{}
+	for i := range d.Results {
+		r := &d.Results[i]
+		if r.Verdict != lab.NotAsExpected && r.Verdict != lab.Inconclusive {
 			continue
 		}
+		f := &unsound{result: r, of: ran[[2]string{r.Scenario, r.ID}]}
+		text := []string{r.Scenario, r.ID, r.Verdict.String(), r.Why}
 		for _, c := range r.Checks {
 			// A premise of the lab's own stands in the reason already; one of a file has its place.
 			if !c.Held && (c.Kind != "premise" || c.File != "" || r.Why == "") {
-				p.check(c)
+				f.checks = append(f.checks, c)
+				text = append(text, c.Kind, c.Name, c.Expected, c.Actual)
 			}
 		}
+		key := fmt.Sprintf("%q", text)
+		if byText[key] == nil {
+			byText[key] = f
+			out = append(out, f)
+		}
+		byText[key].seeds = append(byText[key].seeds, r.Seed)
 	}
+	return out
+}
+
+// failed is how a failure is named: on the command line where it is of one seed.
+func (p *page) failed(d *lab.Document, f *unsound) string {
+	if len(f.seeds) == 1 {
+		return p.address(d, f.result)
+	}
+	name := p.text(f.result.Scenario) + ":" + p.text(f.result.ID)
+	return fmt.Sprintf("%s, %d of %d seeds (%s)", name, len(f.seeds), f.of, strings.TrimPrefix(seedNames(f.seeds), "seeds "))
 }
 
 // address is how a result is named on the command line.
