@@ -97,7 +97,10 @@ func (a *app) compare(cmd *cobra.Command, args []string, f runFlags, seeds bool)
 	}
 	defer outs.discard() // of no effect once they are kept
 	a.interrupts.onLeave(outs.discard)
-	doc, rows, err := a.runEach(cmd, list)
+	bar := a.newProgress(f.outputs.quiet, f.outputs.verbose)
+	defer bar.end()
+	doc, rows, err := a.runEach(cmd, list, bar)
+	bar.end()
 	if doc == nil {
 		return err
 	}
@@ -193,16 +196,17 @@ func tellApart(list []contender) {
 }
 
 // runEach runs the contenders and puts their results together in order.
-func (a *app) runEach(cmd *cobra.Command, list []contender) (*lab.Document, []judge.Compared, error) {
+func (a *app) runEach(cmd *cobra.Command, list []contender, bar *progress) (*lab.Document, []judge.Compared, error) {
 	var whole *lab.Document
 	var rows []judge.Compared
 	for _, c := range list {
+		c.options.Progress = bar.step
 		c.options.Opened = a.interrupts.onLeave
 		c.options.Version, c.options.Replica = version(), replicaProcess()
 		c.options.Trace = a.trace
 		doc, err := a.runSuite(cmd.Context(), []*scenarios.Scenario{c.scenario}, c.options)
 		if doc == nil {
-			return nil, nil, err
+			return whole, rows, err // what was measured by then is not given up
 		}
 		if doc.ExitCode == suite.ExitInterrupted {
 			doc.ExitCode = a.interrupts.code()
@@ -400,7 +404,10 @@ func (a *app) compareSaved(cmd *cobra.Command, args []string, f runFlags, both b
 		a.prepare(cmd, f)
 		a.interrupts.running.Store(true)
 		a.interrupts.onLeave(outs.discard)
-		doc, _, err := a.runEach(cmd, []contender{one})
+		bar := a.newProgress(f.outputs.quiet, f.outputs.verbose)
+		defer bar.end()
+		doc, _, err := a.runEach(cmd, []contender{one}, bar)
+		bar.end()
 		if err != nil || doc == nil {
 			return err
 		}

@@ -130,6 +130,9 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if len(f.vary) > 0 && len(list) > 1 {
 		return usagef("name one, or one configuration of it: NAME:ID", "--vary is for one scenario, not %d", len(list))
 	}
+	if f.base != "" && f.options.Shard.Count > 0 {
+		return usagef("a part has not all that is compared", "--baseline and --shard do not go together")
+	}
 	if f.base != "" && len(list) > 1 {
 		return usagef("`retrylab compare A B` is for several", "--baseline is for one scenario, not %d", len(list))
 	}
