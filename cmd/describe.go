@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"retrylab/caller/policy"
+	"retrylab/internal/lab"
 	"retrylab/scenarios"
 	"retrylab/slowserver/fault"
 	"retrylab/slowserver/ledger"
@@ -139,7 +140,7 @@ func chain(t scenarios.Trial) string {
 		text = "simulated: " + text
 	}
 	if after := t.Setup.Reconcile.After; after > 0 {
-		text += fmt.Sprintf("; what is left open is reconciled after %s", after)
+		text += fmt.Sprintf("; what is left open is reconciled after %s", span(after))
 	}
 	return text
 }
@@ -152,14 +153,19 @@ type part struct {
 
 // machines are those of a configuration, from the caller to the order service.
 func machines(t scenarios.Trial) []part {
-	p, nothing := t.Setup, unsaid()
-	parts := []part{{p.Caller.Name, []string{traffic(p), p.Caller.Method, layers(t.Layers, p.Caller.Layers), limits(p.Caller.Timeouts), keyed(p.Caller.Key), asking(p.Caller.Ask)}}}
+	p := t.Setup
+	nothing := unsaid(p.Hops)
+	parts := []part{{p.Caller.Name, slices.Concat(
+		[]string{traffic(p), p.Caller.Method, layers(t.Layers, p.Caller.Layers), limits(p.Caller.Timeouts), keyed(p.Caller.Key), asking(p.Caller.Ask), jumps(p.Caller.ClockJumps)},
+		written(p.Caller, nothing.Caller, "name", "method", "timeouts", "layers", "key", "ask", "clock-jumps"))}}
 	for i, h := range p.Hops {
 		var faults []string
 		for _, f := range h.Faults {
 			faults = append(faults, machine(f.Settings().Name(), written(f, scenarios.HopFault{}, "at", "do")...))
 		}
-		parts = append(parts, part{h.Name, []string{layers(t.HopLayers[i], h.Layers), limits(h.Timeouts), hopKeys[h.Key], strings.Join(faults, ", ")}})
+		parts = append(parts, part{h.Name, slices.Concat(
+			[]string{layers(t.HopLayers[i], h.Layers), limits(h.Timeouts), hopKeys[h.Key], strings.Join(faults, ", ")},
+			written(h, nothing.Hops[i], "name", "timeouts", "layers", "key", "faults"))})
 	}
 	name := p.Server.Name
 	if p.Server.Replicas > 1 {
@@ -167,7 +173,7 @@ func machines(t scenarios.Trial) []part {
 	}
 	guard := ""
 	if p.Server.Guard.Kind != "" {
-		guard = machine("guard "+p.Server.Guard.Kind, written(p.Server.Guard, nothing.Guard, "kind")...)
+		guard = machine("guard "+p.Server.Guard.Kind, written(p.Server.Guard, nothing.Server.Guard, "kind")...)
 	}
 	var faults []string
 	for _, f := range p.Server.Faults {
@@ -181,8 +187,8 @@ func machines(t scenarios.Trial) []part {
 		}
 		ledgers = append(ledgers, machine("ledger "+l.Name+" "+l.When, facts...))
 	}
-	return append(parts, part{name, slices.Concat([]string{"works " + p.Server.Processing.String(), guard, strings.Join(faults, ", "), strings.Join(ledgers, ", ")},
-		written(p.Server, nothing, "name", "processing", "replicas", "guard", "faults", "ledgers"))})
+	return append(parts, part{name, slices.Concat([]string{"works " + span(p.Server.Processing), guard, strings.Join(faults, ", "), strings.Join(ledgers, ", ")},
+		written(p.Server, nothing.Server, "name", "processing", "replicas", "guard", "faults", "ledgers"))})
 }
 
 func machine(name string, facts ...string) string {
@@ -193,18 +199,29 @@ func machine(name string, facts ...string) string {
 	return fmt.Sprintf("%s (%s)", name, strings.Join(facts, ", "))
 }
 
-// unsaid is the server of a file that says nothing of it.
-func unsaid() scenarios.Server {
-	s, err := scenarios.Parse("unsaid.yaml", []byte("name: unsaid\n"))
+// unsaid is the setup of a file that says nothing but that there are these hops, and of which kind.
+func unsaid(hops []scenarios.Hop) scenarios.Setup {
+	nothing := scenarios.Setup{Hops: make([]scenarios.Hop, len(hops))}
+	text := "name: unsaid\n"
+	if len(hops) > 0 {
+		text += "hops:\n"
+	}
+	for i, h := range hops {
+		text += fmt.Sprintf("  - {name: hop-%d, kind: %s}\n", i, h.Kind)
+	}
+	s, err := scenarios.Parse("unsaid.yaml", []byte(text))
 	if err != nil {
-		return scenarios.Server{}
+		return nothing
 	}
 	trials, err := s.Plan(scenarios.Options{Seed: 1})
 	if err != nil {
-		return scenarios.Server{}
+		return nothing
 	}
-	return trials[0].Setup.Server
+	return trials[0].Setup
 }
+
+// mostIntents is how many operations of a schedule are told one by one.
+const mostIntents = 8
 
 // traffic says how many requests the user makes, where it is more than one.
 func traffic(p scenarios.Setup) string {
@@ -214,11 +231,12 @@ func traffic(p scenarios.Setup) string {
 		if phase.Arrivals == "random" {
 			random = " at random"
 		}
-		out = append(out, fmt.Sprintf("%g operations/s%s for %s", phase.Rate, random, phase.For))
+		out = append(out, fmt.Sprintf("%g operations/s%s for %s", phase.Rate, random, span(phase.For)))
 	}
 	if out != nil {
 		return strings.Join(out, ", then ")
 	}
+	timed := slices.ContainsFunc(p.Schedule, func(i scenarios.Intent) bool { return i.At != nil })
 	for _, many := range []struct {
 		n     int
 		what  string
@@ -226,14 +244,25 @@ func traffic(p scenarios.Setup) string {
 	}{{p.Operations, "operations", p.Interval}, {p.Concurrency, "sends of one operation", p.Stagger}} {
 		switch {
 		case many.n <= 1:
+		case timed:
+			out = append(out, fmt.Sprintf("%d %s", many.n, many.what))
 		case many.apart > 0:
-			out = append(out, fmt.Sprintf("%d %s, %s apart", many.n, many.what, many.apart))
+			out = append(out, fmt.Sprintf("%d %s, %s apart", many.n, many.what, span(many.apart)))
 		default:
 			out = append(out, fmt.Sprintf("%d %s at once", many.n, many.what))
 		}
 	}
 	if n := p.FurtherSends(); n > 0 {
 		out = append(out, fmt.Sprintf("further sends: %d", n))
+	}
+	for i, intent := range p.Schedule {
+		if i == mostIntents {
+			out = append(out, fmt.Sprintf("and %d more in the file", len(p.Schedule)-i))
+			break
+		}
+		if facts := written(intent, scenarios.Intent{}); len(facts) > 0 {
+			out = append(out, machine(fmt.Sprintf("%d.", i+1), facts...))
+		}
 	}
 	return strings.Join(out, ", ")
 }
@@ -247,9 +276,45 @@ func written[T any](mapping, nothing T, but ...string) []string {
 		if reflect.DeepEqual(v.Field(i).Interface(), w.Field(i).Interface()) || v.Field(i).IsZero() || slices.Contains(but, key) {
 			continue
 		}
-		out = append(out, strings.TrimSuffix(key+" "+strings.Trim(fmt.Sprint(reflect.Indirect(v.Field(i)).Interface()), "[]"), " true"))
+		out = append(out, strings.TrimSuffix(said(key, v.Field(i)), " true"))
 	}
 	return out
+}
+
+// span writes a length of time that is set as a file would, and from a second on as the pictures do.
+func span(d time.Duration) string {
+	if d < time.Second {
+		return d.String()
+	}
+	return lab.Clock(d)
+}
+
+// said is one setting as a person would write it down.
+func said(key string, v reflect.Value) string {
+	v = reflect.Indirect(v)
+	switch x := v.Interface().(type) {
+	case time.Duration:
+		return key + " " + span(x)
+	case fmt.Stringer:
+		return key + " " + x.String()
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		var facts []string
+		for i := range v.NumField() {
+			if f := v.Field(i); !f.IsZero() {
+				facts = append(facts, strings.TrimSuffix(said(v.Type().Field(i).Tag.Get("yaml"), f), " true"))
+			}
+		}
+		return machine(key, facts...)
+	case reflect.Slice:
+		var items []string
+		for i := range v.Len() {
+			items = append(items, strings.TrimPrefix(said("", v.Index(i)), " "))
+		}
+		return key + " " + strings.Join(items, " ")
+	}
+	return fmt.Sprintf("%s %v", key, v.Interface())
 }
 
 // layers names the layers, with what their file says of each.
@@ -273,10 +338,22 @@ func limits(t scenarios.Timeouts) string {
 	for _, l := range []struct {
 		name string
 		d    time.Duration
-	}{{"acquire", t.Acquire}, {"connect", t.Connect}, {"read", t.Read}, {"attempt", t.Attempt}, {"total", t.Total}} {
+	}{{"acquire", t.Acquire}, {"connect", t.Connect}, {"read", t.Read}, {"attempt", t.Attempt}, {"total", t.Total}, {"looks at the total every", t.Poll}} {
 		if l.d > 0 {
-			out = append(out, l.name+" "+l.d.String())
+			out = append(out, l.name+" "+span(l.d))
 		}
+	}
+	if t.TotalClock == "calendar" {
+		out = append(out, "total by the calendar clock")
+	}
+	return strings.Join(out, ", ")
+}
+
+// jumps says when a machine's calendar clock is set.
+func jumps(list []scenarios.ClockJump) string {
+	var out []string
+	for _, j := range list {
+		out = append(out, fmt.Sprintf("calendar clock %s at %s", j, span(j.At)))
 	}
 	return strings.Join(out, ", ")
 }

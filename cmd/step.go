@@ -88,8 +88,15 @@ func (a *app) step(cmd *cobra.Command, args []string, f runFlags) error {
 		return err
 	}
 	defer d.close()
-	err = l.Give(d)
-	return errors.Join(d.close(), a.left(err, doc.ExitCode))
+	left := l.Give(d)
+	err = errors.Join(d.close(), a.left(left, doc.ExitCode))
+	if errors.Is(left, classroom.ErrQuit) {
+		if tally := l.Tally(); tally != "" {
+			say(a.stdout, "%s", tally)
+		}
+		say(a.stdout, "Again: retrylab run %s --step", strings.Join(args, " "))
+	}
+	return err
 }
 
 // runLesson runs a scenario whole, before the class sees anything of it: what it lacks is said at once, and

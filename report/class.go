@@ -168,10 +168,20 @@ func (p *page) besides(results []*lab.Result) field {
 
 // Fold sets a text in lines that fit the page, each behind an indentation. What is not printable is
 // escaped, since it may come from anybody's file; line breaks mean nothing.
-func Fold(text, indent string, o Options) []string {
+func Fold(text, indent string, o Options) []string { return folded(text, indent, indent, o) }
+
+// Hang is [Fold] with what follows the first line two columns further in: one line's worth of something, in
+// a list of them.
+func Hang(text, indent string, o Options) []string { return folded(text, indent, indent+"  ", o) }
+
+func folded(text, first, rest string, o Options) []string {
 	s := newSetting(o)
 	var lines []string
-	for _, l := range wrap(s.prose(text), s.width-width(indent), s.width-width(indent)) {
+	for i, l := range wrap(s.prose(text), s.width-width(first), s.width-width(rest)) {
+		indent := rest
+		if i == 0 {
+			indent = first
+		}
 		lines = append(lines, strings.TrimRight(indent+l, " "))
 	}
 	return lines

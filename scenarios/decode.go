@@ -31,6 +31,14 @@ func mostDuration(path string) time.Duration {
 // Money is an amount in a currency's minor unit, written in the major one: 50 or 49.99.
 type Money int64
 
+// String writes the amount in the major unit, with decimals only where they say something.
+func (m Money) String() string {
+	if m%100 == 0 {
+		return strconv.FormatInt(int64(m/100), 10)
+	}
+	return fmt.Sprintf("%d.%02d", m/100, m%100)
+}
+
 // custom is implemented by what is not decoded field by field.
 type custom interface {
 	decode(d *decoder, path string, n *node)

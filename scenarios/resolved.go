@@ -181,10 +181,7 @@ func written(v reflect.Value) string {
 	case time.Duration:
 		return duration(x)
 	case Money:
-		if x%100 == 0 {
-			return strconv.FormatInt(int64(x/100), 10)
-		}
-		return fmt.Sprintf("%d.%02d", x/100, x%100)
+		return x.String()
 	}
 	return fmt.Sprint(v.Interface())
 }

@@ -67,9 +67,9 @@ type ClockJump struct {
 // String says what is done to the clock.
 func (j ClockJump) String() string {
 	if j.Back > 0 {
-		return "set back by " + j.Back.String()
+		return "set back by " + duration(j.Back)
 	}
-	return "set forward by " + j.Forward.String()
+	return "set forward by " + duration(j.Forward)
 }
 
 // Caller is the sending side.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -328,7 +329,53 @@ func TestQuestionsTellNothing(t *testing.T) {
 		}
 		places[q.Right]++
 	}
-	if len(places) < 3 {
-		t.Errorf("the right one stands at %v", places)
+	for at, n := range places {
+		if n > 140 {
+			t.Errorf("of 200 times the right one stands %d times at place %d", n, at)
+		}
+	}
+}
+
+// TestQuestionsTempt: what people guess is among the choices, and nothing is far beyond what can be sent.
+func TestQuestionsTempt(t *testing.T) {
+	t.Parallel()
+	for _, counts := range []lab.Counts{
+		{Wanted: 1, Sends: 1, Arrivals: 1, Effects: 1},
+		{Wanted: 1, Sends: 2, Arrivals: 2, Effects: 1},
+		{Wanted: 1, Sends: 2, Arrivals: 2, Effects: 0},
+		{Wanted: 1, Sends: 4, Arrivals: 64, Effects: 64},
+		{Wanted: 5, Sends: 9, Arrivals: 7, Effects: 6},
+	} {
+		for seed := range int64(50) {
+			c := Configuration{ID: "a", Results: []*lab.Result{{Counts: counts}}}
+			q := howMany(func(what string) float64 { return lab.Draw(seed, what) }, c)
+			if q.Choices[q.Right] != strconv.Itoa(counts.Effects) {
+				t.Errorf("%+v: %v, and %d is said to be right", counts, q.Choices, q.Right)
+			}
+			requests := max(counts.Sends, counts.Arrivals)
+			if !slices.Contains(q.Choices, strconv.Itoa(requests)) || !slices.Contains(q.Choices, strconv.Itoa(counts.Wanted)) {
+				t.Errorf("%+v: %v lack the requests or what was wanted", counts, q.Choices)
+			}
+			if last, _ := strconv.Atoi(q.Choices[len(q.Choices)-1]); last > max(requests, 2)+1 || len(q.Choices) < 3 {
+				t.Errorf("%+v: nobody would choose one of %v", counts, q.Choices)
+			}
+		}
+	}
+}
+
+// TestLetters: what is no number is said to be none, and changes nothing.
+func TestLetters(t *testing.T) {
+	t.Parallel()
+	d := class(t, "x1\nq")
+	l := lesson()
+	l.Pace = Pace{Instant: true}
+	if err := l.Give(d); !errors.Is(err, ErrQuit) {
+		t.Fatal(err)
+	}
+	if screens := strings.Join(d.screens, "\n"); !strings.Contains(screens, "A number, please: 'x' is none.") {
+		t.Errorf("nothing is said of a letter:\n%s", screens)
+	}
+	if got, want := l.Tally(), "Right: 0 of 1 prediction."; got != want {
+		t.Errorf("the tally is %q, want %q", got, want)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"retrylab/internal/lab"
 )
@@ -71,9 +70,9 @@ func Hints(r *lab.Result) []string {
 	gaveUp, first := gaveUp(r)
 	switch {
 	case c.Operations == 1 && gaveUp > 0:
-		hints = append(hints, fmt.Sprintf("The caller stops waiting %s, first at %s, and is done at %s.", times(gaveUp), clock(first), clock(r.CallerDoneMs)))
+		hints = append(hints, fmt.Sprintf("The caller stops waiting %s, first at %s, and is done at %s.", times(gaveUp), lab.Clock(lab.FromMillis(first)), lab.Clock(lab.FromMillis(r.CallerDoneMs))))
 	case c.Operations == 1:
-		hints = append(hints, fmt.Sprintf("The caller is done at %s, and nothing happens after %s.", clock(r.CallerDoneMs), clock(last(r))))
+		hints = append(hints, fmt.Sprintf("The caller is done at %s, and nothing happens after %s.", lab.Clock(lab.FromMillis(r.CallerDoneMs)), lab.Clock(lab.FromMillis(last(r)))))
 	}
 	return hints
 }
@@ -158,7 +157,7 @@ func Explain(r *lab.Result) []string {
 		out = append(out, text)
 	}
 	if late := c.Effects - c.EffectsWhenCallerDone; late > 0 && c.Operations == 1 {
-		out = append(out, capital(fmt.Sprintf("%s committed after the caller was done, at %s.", was(late, c.Effects), clock(r.CallerDoneMs))))
+		out = append(out, capital(fmt.Sprintf("%s committed after the caller was done, at %s.", was(late, c.Effects), lab.Clock(lab.FromMillis(r.CallerDoneMs)))))
 	}
 	out = append(out, believes(r))
 	if c.Lost > 0 {
@@ -329,6 +328,3 @@ func count(n int, noun string) string {
 	}
 	return strconv.Itoa(n) + " " + noun
 }
-
-// clock writes an instant of scenario time.
-func clock(ms int64) string { return lab.FromMillis(ms).Round(10 * time.Millisecond).String() }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"retrylab/internal/lab"
 	"retrylab/report"
@@ -62,6 +63,8 @@ type Lesson struct {
 	Told           bool     // it has come to its last screen
 	Look           report.Options
 	Pace           Pace
+
+	predicted map[string]int // by the ids of configurations
 }
 
 // Pace is how fast scenario time goes by on the screen.
@@ -111,7 +114,7 @@ func (l *Lesson) Give(d Desk) error {
 		l.Told = true
 		return l.pause(d, append(lines, report.Fold(l.Missing, "  ", l.Look)...), l.Last)
 	}
-	predicted := map[string]int{}
+	l.predicted = map[string]int{}
 	for i := range l.Configurations {
 		c := &l.Configurations[i]
 		if len(c.Results) == 0 {
@@ -125,13 +128,13 @@ func (l *Lesson) Give(d Desk) error {
 			return err
 		}
 		if said != notSaid {
-			predicted[c.ID] = said
+			l.predicted[c.ID] = said
 		}
 		if err := l.reveal(d, i, said); err != nil {
 			return err
 		}
 	}
-	return l.end(d, predicted)
+	return l.end(d)
 }
 
 func forward(more bool) string {
@@ -170,13 +173,13 @@ func (l *Lesson) introduction(i int) []string {
 	lines := l.title()
 	lines = append(lines, "", report.Strong(fold(l.which(i), "")[0], l.Look), "")
 	for _, machine := range c.Chain {
-		lines = append(lines, fold(machine, "  ")...)
+		lines = append(lines, report.Hang(machine, "  ", l.Look)...)
 	}
 	lines = append(lines, "")
 	if len(c.Differs) > 0 {
 		lines = append(lines, fold("Unlike the one before:", "")...)
 		for _, text := range c.Differs {
-			lines = append(lines, fold(text, "  ")...)
+			lines = append(lines, report.Hang(text, "  ", l.Look)...)
 		}
 		lines = append(lines, "")
 	}
@@ -199,7 +202,7 @@ func (l *Lesson) which(i int) string {
 // ask asks for a prediction.
 func (l *Lesson) ask(d Desk, i int) (int, error) {
 	r := l.Configurations[i].Results[0]
-	typed, hints := "", 0
+	typed, hints, note := "", 0, ""
 	for {
 		rows := l.set(d)
 		lines := l.introduction(i)
@@ -216,12 +219,16 @@ func (l *Lesson) ask(d Desk, i int) (int, error) {
 		if hints == len(Hints(r)) {
 			keys = "a number and Enter   Enter alone: skip   q: quit"
 		}
+		if note != "" {
+			tail = append(tail, report.Fold(note, "", l.Look)...)
+		}
 		tail = append(tail, l.foot(keys))
 		tail = append(tail, report.Strong(question, l.Look)+" "+typed)
 		if err := d.Show(append(within(lines, rows-len(tail)), tail...)); err != nil {
 			return 0, err
 		}
 		key, err := d.Key()
+		note = ""
 		switch {
 		case err != nil:
 			return 0, err
@@ -238,6 +245,8 @@ func (l *Lesson) ask(d Desk, i int) (int, error) {
 			return 0, ErrQuit
 		case '0' <= key && key <= '9' && len(typed) < mostDigits:
 			typed += string(key)
+		case unicode.IsPrint(key) && len(typed) < mostDigits:
+			note = fmt.Sprintf("A number, please: %q is none.", key)
 		}
 	}
 }
@@ -378,9 +387,9 @@ func (l *Lesson) pause(d Desk, lines []string, keys string) error {
 }
 
 // end shows all configurations side by side, and what the scenario teaches.
-func (l *Lesson) end(d Desk, predicted map[string]int) error {
+func (l *Lesson) end(d Desk) error {
 	l.set(d)
-	table, err := l.table(predicted)
+	table, err := l.table()
 	if err != nil {
 		return err
 	}
@@ -403,25 +412,32 @@ func (l *Lesson) end(d Desk, predicted map[string]int) error {
 	return l.pause(d, table, l.Last)
 }
 
-// table is the usual one, with the predictions beside it.
-func (l *Lesson) table(predicted map[string]int) ([]string, error) {
-	cells := map[string]string{}
-	right, said := 0, 0
+// Tally says how many of the predictions so far were right; "" where there were none.
+func (l *Lesson) Tally() string {
+	right := 0
 	for i := range l.Configurations {
 		c := &l.Configurations[i]
-		if n, ok := predicted[c.ID]; ok {
-			said++
-			cells[c.ID] = strconv.Itoa(n)
-			if Right(n, c.Results[0]) {
-				right++
-			}
+		if n, ok := l.predicted[c.ID]; ok && Right(n, c.Results[0]) {
+			right++
 		}
+	}
+	if len(l.predicted) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Right: %d of %s.", right, count(len(l.predicted), "prediction"))
+}
+
+// table is the usual one, with the predictions beside it.
+func (l *Lesson) table() ([]string, error) {
+	cells := map[string]string{}
+	for id, n := range l.predicted {
+		cells[id] = strconv.Itoa(n)
 	}
 	look := l.Look
 	look.Timeline = "never"
 	var b bytes.Buffer
 	var err error
-	if said == 0 {
+	if len(cells) == 0 {
 		err = report.Table.Write(&b, l.Document, look)
 	} else {
 		err = report.WriteTableBeside(&b, l.Document, look, report.Column{Head: "PREDICTED", Cells: cells})
@@ -434,8 +450,8 @@ func (l *Lesson) table(predicted map[string]int) ([]string, error) {
 	if last := lines[len(lines)-1]; strings.HasPrefix(last, "next: ") {
 		lines = lines[:len(lines)-1]
 	}
-	if said > 0 {
-		lines = append(lines, "", report.Fold(fmt.Sprintf("Right: %d of %s.", right, count(said, "prediction")), "", l.Look)[0])
+	if tally := l.Tally(); tally != "" {
+		lines = append(lines, "", report.Fold(tally, "", l.Look)[0])
 	}
 	return lines, nil
 }

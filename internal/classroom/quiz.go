@@ -85,23 +85,33 @@ func askable(r *lab.Result) bool {
 	return !r.Simulated && !r.Uncounted && r.Verdict != lab.Inconclusive && 1 <= r.Counts.Wanted && r.Counts.Wanted <= 12
 }
 
-// howMany asks for the number of orders. The wrong choices are numbers that one comes by: of the arrivals, of
-// the sends, of the intents, and those beside the right one.
+// howMany asks for the number of orders. What people guess is always among the choices: as many as were wanted,
+// and one for each request. The others are numbers that one comes by. More than there were requests is among them
+// in half of the questions: never, and the largest would be right too often; always, and it would be known as wrong.
 func howMany(draw func(string) float64, c Configuration) Question {
 	n := c.Results[0].Counts
-	right := n.Effects
-	numbers := []int{right}
-	for _, candidate := range []int{n.Arrivals, n.Wanted, n.Sends, n.EffectsWhenCallerDone, 0, right + 1, right - 1, 2 * right, right + 2, right + 3, right + 4} {
-		if candidate >= 0 && !slices.Contains(numbers, candidate) && len(numbers) < 7 {
-			numbers = append(numbers, candidate)
+	right, requests := n.Effects, max(n.Sends, n.Arrivals, n.Wanted)
+	most := max(requests, right, 2)
+	if draw(c.ID+"more") < 0.5 {
+		most++
+	}
+	chosen := []int{right}
+	add := func(numbers ...int) {
+		for _, number := range numbers {
+			if 0 <= number && number <= most && !slices.Contains(chosen, number) && len(chosen) < 4 {
+				chosen = append(chosen, number)
+			}
 		}
 	}
-	// Any three of them: else the right one would be known by its company.
-	wrong := numbers[1:]
-	slices.SortStableFunc(wrong, func(a, b int) int {
+	add(n.Wanted, requests)
+	others := []int{0, n.EffectsWhenCallerDone, n.Sends, right - 1, right + 1, 2 * right, right + 2, right + 3}
+	if most > requests {
+		add(most)
+	}
+	slices.SortStableFunc(others, func(a, b int) int {
 		return cmp.Compare(draw(c.ID+strconv.Itoa(a)), draw(c.ID+strconv.Itoa(b)))
 	})
-	chosen := append([]int{right}, wrong[:3]...)
+	add(others...)
 	slices.Sort(chosen)
 	q := Question{Text: "How many orders are there in the end?"}
 	if n.Operations > 1 {
@@ -258,10 +268,7 @@ func (s Sheet) code(b *strings.Builder, lines []string) {
 	for _, l := range lines {
 		lead := len(l) - len(strings.TrimLeft(l, " "))
 		indent := "    " + l[:lead]
-		for i, part := range report.Fold(l, indent, s.Look) {
-			if i > 0 {
-				part = "  " + part
-			}
+		for _, part := range report.Hang(l, indent, s.Look) {
 			b.WriteString(part + "\n")
 		}
 	}
