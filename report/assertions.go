@@ -149,9 +149,12 @@ func ofResult(d *lab.Document, r *lab.Result, several bool) (out []assertion) {
 		if !c.Held {
 			a.outcome = failed
 			a.message = "expected " + a.expected + ", actual " + a.actual
-			if r.Verdict == lab.Inconclusive {
+			if c.Undefined {
+				a.message = a.actual
+			}
+			if r.Verdict == lab.Inconclusive || c.Undefined {
 				a.inconclusive(d, r)
-				open = true
+				open = open || r.Verdict == lab.Inconclusive
 			}
 		}
 		out = append(out, a)

@@ -188,7 +188,11 @@ func (m *markdown) failures(d *lab.Document) {
 			m.printf("- This is a defect of the lab itself; please report it.\n")
 		}
 		for _, c := range f.checks {
-			m.printf("- %s %s: expected %s, actual %s", paragraph(c.Kind), code(c.Name), code(m.value(c.Expected)), code(m.value(c.Actual)))
+			if c.Undefined {
+				m.printf("- %s %s: %s", paragraph(c.Kind), code(c.Name), inline(c.Actual))
+			} else {
+				m.printf("- %s %s: expected %s, actual %s", paragraph(c.Kind), code(c.Name), code(m.value(c.Expected)), code(m.value(c.Actual)))
+			}
 			if c.File != "" {
 				where := c.File
 				if c.Line > 0 {

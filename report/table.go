@@ -443,8 +443,7 @@ func failuresOf(d *lab.Document) (out []*unsound) {
 		f := &unsound{result: r, of: ran[[2]string{r.Scenario, r.ID}]}
 		text := []string{r.Scenario, r.ID, r.Verdict.String(), r.Why}
 		for _, c := range r.Checks {
-			// A premise of the lab's own stands in the reason already; one of a file has its place.
-			if !c.Held && (c.Kind != "premise" || c.File != "" || r.Why == "") {
+			if !c.Held && !inReason(r, c) {
 				f.checks = append(f.checks, c)
 				text = append(text, c.Kind, c.Name, c.Expected, c.Actual)
 			}
@@ -468,6 +467,12 @@ func (p *page) failed(d *lab.Document, f *unsound) string {
 	return fmt.Sprintf("%s, %d of %d seeds (%s)", name, len(f.seeds), f.of, strings.TrimPrefix(seedNames(f.seeds), "seeds "))
 }
 
+// inReason reports whether why a trial is inconclusive says all of a check that did not hold. What stands in a file
+// has its place to say.
+func inReason(r *lab.Result, c lab.Check) bool {
+	return r.Why != "" && c.File == "" && (c.Kind == "premise" || c.Undefined)
+}
+
 // address is how a result is named on the command line.
 func (p *page) address(d *lab.Document, r *lab.Result) string {
 	address := p.text(r.Scenario) + ":" + p.text(r.ID)
@@ -486,6 +491,9 @@ func (p *page) check(c lab.Check) {
 		name = p.text(c.Kind) + " " + name
 	}
 	text := name + ": expected " + p.value(c.Expected) + ", actual " + p.value(c.Actual)
+	if c.Undefined {
+		text = name + ": " + p.value(c.Actual)
+	}
 	if c.File != "" {
 		where := p.text(c.File)
 		if c.Line > 0 {

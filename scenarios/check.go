@@ -662,7 +662,7 @@ func (c *checker) demands(what string, list []Demand) {
 			continue
 		}
 		hint := wrong.Hint
-		if wrong.Unknown != "" {
+		if hint == "" && wrong.Unknown != "" {
 			hint = suggest(wrong.Unknown, expression.Names())
 		}
 		text := wrong.What

@@ -111,6 +111,11 @@ func (p pairs) closest() (pair, bool) {
 // add adds a pair whose events lie at first and second in the plan. Ties are left out: what
 // happens in one instant of the plan has its order from elsewhere, or none.
 func (p *pairs) add(name string, find func(lab.Observation) (time.Duration, time.Duration, bool)) {
+	p.addTold(name, name+" are in one instant, at %s", find)
+}
+
+// addTold is add of a pair whose tie is told in words of its own, with %s for the instant.
+func (p *pairs) addTold(name, tied string, find func(lab.Observation) (time.Duration, time.Duration, bool)) {
 	first, second, ok := find(p.plan)
 	if !ok {
 		return
@@ -118,7 +123,10 @@ func (p *pairs) add(name string, find func(lab.Observation) (time.Duration, time
 	if gap := max(second-first, first-second); gap >= tie {
 		p.list = append(p.list, pair{name: name, gap: gap, find: find})
 	} else {
-		p.ties = append(p.ties, fmt.Sprintf("%s at %s", name, first.Round(time.Millisecond)))
+		told := strings.Replace(tied, "%s", first.Round(time.Millisecond).String(), 1)
+		if !slices.Contains(p.ties, told) {
+			p.ties = append(p.ties, told)
+		}
 	}
 }
 
@@ -294,7 +302,8 @@ func (p *pairs) keys() {
 	for _, key := range keys {
 		looks, _, _ := keyTimes(p.plan, key)
 		for i := range looks {
-			p.add(fmt.Sprintf("look %d at key %s and its commit", i+1, key), func(o lab.Observation) (time.Duration, time.Duration, bool) {
+			name := fmt.Sprintf("look %d at key %s and its commit", i+1, key)
+			p.addTold(name, "another request looks for the key at %s, in the instant in which the first one commits", func(o lab.Observation) (time.Duration, time.Duration, bool) {
 				looks, commit, ok := keyTimes(o, key)
 				if !ok || i >= len(looks) {
 					return 0, 0, false

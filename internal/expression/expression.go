@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/expr-lang/expr"
@@ -71,7 +72,6 @@ func (v Values) get(name string) any {
 
 // Condition is a compiled expression that is true or false.
 type Condition struct {
-	source  string
 	names   []string
 	program *vm.Program
 }
@@ -93,13 +93,16 @@ func Compile(source string) (*Condition, error) {
 	}
 	tree, err := parser.Parse(source)
 	if err != nil {
+		if e := lasts(source); e != nil {
+			return nil, e
+		}
 		e := explain(err)
 		if e.What == incomplete {
 			e.At = utf8.RuneCountInString(source)
 		}
 		return nil, e
 	}
-	v := &visitor{}
+	v := &visitor{operations: map[int]string{}}
 	ast.Walk(&tree.Node, v)
 	if v.err != nil {
 		return nil, v.err
@@ -107,11 +110,112 @@ func Compile(source string) (*Condition, error) {
 	if len(v.names) == 0 {
 		return nil, &Error{What: "it looks at nothing", Hint: compareHint}
 	}
-	program, err := expr.Compile(source, expr.Env(Values{}), expr.AsBool(), expr.DisableAllBuiltins())
+	for _, d := range v.divisors {
+		if zero(d.Right) {
+			return nil, &Error{What: "it divides by zero", Hint: compareHint, At: d.Location().From}
+		}
+	}
+	options := []expr.Option{expr.Env(Values{}), expr.AsBool(), expr.DisableAllBuiltins()}
+	// First as it is written, for what is wrong with it; then with its arithmetic in our hands.
+	if _, err := expr.Compile(source, options...); err != nil {
+		return nil, explain(err)
+	}
+	program, err := expr.Compile(source, append(options,
+		expr.Patch(calculator(v.operations)),
+		expr.Function("calculate", calculate, new(func(operator string, a, b any, text string) float64)),
+	)...)
 	if err != nil {
 		return nil, explain(err)
 	}
-	return &Condition{source: source, names: v.names, program: program}, nil
+	return &Condition{names: v.names, program: program}, nil
+}
+
+// zero reports whether a divisor is 0 whatever is counted.
+func zero(divisor ast.Node) bool {
+	named := &visitor{operations: map[int]string{}}
+	ast.Walk(&divisor, named)
+	if len(named.names) > 0 {
+		return false
+	}
+	value, err := expr.Eval(divisor.String(), nil)
+	return err != nil || float(value) == 0
+}
+
+var lasting = regexp.MustCompile(`\b\d+(?:\.\d+)?(?:ms|s|m|h)\b`)
+
+// lasts finds a time with its unit, which is how a scenario file writes it.
+func lasts(source string) *Error {
+	at := lasting.FindStringIndex(source)
+	if at == nil {
+		return nil
+	}
+	text := source[at[0]:at[1]]
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return nil
+	}
+	return &Error{
+		What: fmt.Sprintf("%q is no number", text),
+		Hint: fmt.Sprintf("times are numbers of milliseconds: caller_done_ms < %d", d.Milliseconds()),
+		At:   utf8.RuneCountInString(source[:at[0]]),
+	}
+}
+
+// A calculator puts a call of calculate in place of every operation, with its text: by the place of the operator.
+type calculator map[int]string
+
+func (c calculator) Visit(node *ast.Node) {
+	n, ok := (*node).(*ast.BinaryNode)
+	if !ok || !slices.Contains(arithmetic, n.Operator) {
+		return
+	}
+	ast.Patch(node, &ast.CallNode{
+		Callee:    &ast.IdentifierNode{Value: "calculate"},
+		Arguments: []ast.Node{&ast.StringNode{Value: n.Operator}, n.Left, n.Right, &ast.StringNode{Value: c[n.Location().From]}},
+	})
+}
+
+// undefined is why an expression has no value.
+type undefined string
+
+func (u undefined) Error() string { return string(u) }
+
+// calculate is what an operation comes to: (operator, a, b, text). A division by zero is an error, and so is what
+// no number can hold: comparing it would be true or false all the same. The text is that of a divisor, else of the
+// operation. What never came is later than anything, however much is added to it.
+func calculate(args ...any) (any, error) {
+	operator, text := args[0].(string), args[3].(string)
+	a, b := float(args[1]), float(args[2])
+	var out float64
+	switch operator {
+	case "+":
+		out = a + b
+	case "-":
+		out = a - b
+	case "*":
+		out = a * b
+	case "/", "%":
+		if b == 0 {
+			return nil, undefined(text + " is 0, and nothing is divided by it")
+		}
+		if out = a / b; operator == "%" {
+			out = math.Mod(a, b)
+		}
+	}
+	if math.IsNaN(out) || math.IsInf(out, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0) {
+		return nil, undefined(text + " is no number here")
+	}
+	return out, nil
+}
+
+func float(number any) float64 {
+	switch v := reflect.ValueOf(number); {
+	case v.CanInt():
+		return float64(v.Int())
+	case v.CanFloat():
+		return v.Float()
+	}
+	return math.NaN()
 }
 
 const (
@@ -148,8 +252,6 @@ func explain(err error) *Error {
 		e.What, e.Hint = fmt.Sprintf("%s does not go with %s", m[1], kind(m[2])), compareHint
 	case m != nil:
 		e.What, e.Hint = fmt.Sprintf("%s does not go with %s and %s", m[1], kind(m[2]), kind(m[3])), compareHint
-	case strings.HasSuffix(e.What, "integer divide by zero"):
-		e.What = "it divides by zero"
 	default:
 		e.What, e.Hint = "this cannot be read", onlyHint
 	}
@@ -164,10 +266,31 @@ func kind(name string) string {
 	return "a number"
 }
 
+// arithmetic are the operators that make a number of two.
+var arithmetic = []string{"+", "-", "*", "/", "%"}
+
+// headings are what a report or a scenario file calls a name otherwise.
+var headings = map[string]string{
+	"orders": "effects", "at_end": "effects_when_caller_done", "ampl": "amplification", "sent": "sends", "arrived": "arrivals",
+	"asked": "lookups", "peak": "peak_starts", "goodput": "goodput_per_s", "back_after": "recovered_after_ms", "intents": "wanted",
+	"caller_done": "caller_done_ms", "settled": "settled_ms", "longest_hold": "longest_hold_ms", "too_many": "duplicates",
+	"belief": "ok, failed or unknown", "beliefs": "ok, failed or unknown",
+}
+
+// meant is what to write for a name that there is not, "" where nobody knows.
+func meant(name string) string {
+	if hint := headings[strings.Trim(strings.ToLower(name), ".")]; hint != "" {
+		return "write " + hint
+	}
+	return ""
+}
+
 // visitor collects the names in an expression and refuses what is no arithmetic over them.
 type visitor struct {
-	names []string
-	err   *Error
+	names      []string
+	operations map[int]string    // the text of each operation, of a division that of its divisor, by the place of the operator
+	divisors   []*ast.BinaryNode // the divisions
+	err        *Error
 }
 
 func (v *visitor) refuse(at ast.Node, what string) {
@@ -183,7 +306,7 @@ func (v *visitor) Visit(node *ast.Node) {
 	case *ast.IdentifierNode:
 		if !slices.Contains(names, n.Value) {
 			if v.err == nil {
-				v.err = &Error{What: fmt.Sprintf("there is no %q", n.Value), Unknown: n.Value, At: n.Location().From}
+				v.err = &Error{What: fmt.Sprintf("there is no %q", n.Value), Hint: meant(n.Value), Unknown: n.Value, At: n.Location().From}
 			}
 			return
 		}
@@ -196,6 +319,18 @@ func (v *visitor) Visit(node *ast.Node) {
 		if !slices.Contains([]string{"==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "and", "&&", "or", "||"}, n.Operator) {
 			v.refuse(n, fmt.Sprintf("the operator %s is not allowed", n.Operator))
 		}
+		if slices.Contains(arithmetic, n.Operator) {
+			text := n.String()
+			if n.Operator == "/" || n.Operator == "%" {
+				text = n.Right.String()
+				v.divisors = append(v.divisors, n)
+			}
+			v.operations[n.Location().From] = text
+		}
+	case *ast.MemberNode:
+		if !v.member(n) {
+			v.refuse(n, "this is not allowed")
+		}
 	case *ast.StringNode:
 		v.refuse(n, "text is not allowed")
 	case *ast.CallNode, *ast.BuiltinNode:
@@ -203,6 +338,24 @@ func (v *visitor) Visit(node *ast.Node) {
 	default:
 		v.refuse(n, "this is not allowed")
 	}
+}
+
+// member takes what the JSON result calls counts.effects: an expression names the last of it alone. It reports
+// whether the node is that.
+func (v *visitor) member(n *ast.MemberNode) bool {
+	parent, ok := n.Node.(*ast.IdentifierNode)
+	child, text := n.Property.(*ast.StringNode)
+	if !ok || !text || n.Optional || slices.Contains(names, parent.Value) || strings.HasPrefix(parent.Value, "$") {
+		return false
+	}
+	hint := meant(child.Value)
+	if slices.Contains(names, child.Value) {
+		hint = "write " + child.Value
+	}
+	v.err = &Error{
+		What: fmt.Sprintf("there is no %q", parent.Value+"."+child.Value), Hint: hint, Unknown: child.Value, At: parent.Location().From,
+	}
+	return true
 }
 
 // Names lists what the condition names, each once.
@@ -215,11 +368,16 @@ func (c *Condition) Timed() bool {
 	})
 }
 
-// Holds evaluates the condition. actual shows the values of the names in it.
+// Holds evaluates the condition. actual shows the values of the names in it. The error says why it is neither true
+// nor false: "lost is 0, and nothing is divided by it".
 func (c *Condition) Holds(values Values) (held bool, actual string, err error) {
 	out, err := expr.Run(c.program, values)
-	if err != nil {
-		return false, "", fmt.Errorf("evaluate %q: %w", c.source, explain(err))
+	var none undefined
+	switch {
+	case errors.As(err, &none):
+		return false, "", none
+	case err != nil:
+		return false, "", explain(err)
 	}
 	held, _ = out.(bool)
 	for i, name := range c.names {

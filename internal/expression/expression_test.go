@@ -2,6 +2,7 @@ package expression
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -44,7 +45,10 @@ func TestHolds(t *testing.T) {
 		{"ok + failed + unknown == operations", true, "ok = 1, failed = 0, unknown = 1, operations = 2"},
 		{"lost == 0 ? effects == 3 : effects == 2", true, "lost = 0, effects = 3"},
 		{"effects == 3 and effects == 3", true, "effects = 3"},
-		{"effects/lost > 1000", true, "effects = 3, lost = 0"}, // infinitely many
+		{"lost == 0 or effects / lost > 1000", true, "lost = 0, effects = 3"}, // which is not looked at
+		{"effects / late * 2 == 3", true, "effects = 3, late = 2"},
+		{"sends % 4 / 2 == 1 and 7 / 2 > late", true, "sends = 6, late = 2"},
+		{"effects * 9000000000000000000 * 9000000000000000000 > 0", true, "effects = 3"}, // it does not wrap
 		{"1 < effects < 4", true, "effects = 3"},
 		{"1 < effects < 3", false, "effects = 3"},
 		{" effects\n == 3 ", true, "effects = 3"},
@@ -61,16 +65,37 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// TestHoldsFails: what cannot be evaluated does not hold, and says so on one line.
+// TestHoldsFails: what has no value neither holds nor does not, and says why.
 func TestHoldsFails(t *testing.T) {
 	t.Parallel()
-	condition, err := Compile("effects % lost == 0")
+	never := seen
+	never.RecoveredAfterMs = math.Inf(1)
+	for _, c := range []struct{ source, want string }{
+		{"effects % lost == 0", "lost is 0, and nothing is divided by it"},
+		{"effects / lost > 1", "lost is 0, and nothing is divided by it"},
+		{"not (effects / lost > 1)", "lost is 0, and nothing is divided by it"},
+		{"lost / lost != 1", "lost is 0, and nothing is divided by it"},
+		{"effects / (wanted - operations) > 0", "wanted - operations is 0, and nothing is divided by it"},
+		{"1 / (effects / (lost * 2)) == 0", "lost * 2 is 0, and nothing is divided by it"},
+		{"recovered_after_ms - recovered_after_ms != 0", "recovered_after_ms - recovered_after_ms is no number here"},
+		{"lost * recovered_after_ms < 1", "lost * recovered_after_ms is no number here"},
+		{"effects * 1e308 * 10 > 0", "effects * 1e+308 is no number here"},
+	} {
+		condition, err := Compile(c.source)
+		if err != nil {
+			t.Errorf("%s: %v", c.source, err)
+			continue
+		}
+		if held, _, err := condition.Holds(never); held || err == nil || err.Error() != c.want {
+			t.Errorf("%s: got %v, %v, want %s", c.source, held, err, c.want)
+		}
+	}
+	condition, err := Compile("recovered_after_ms + 1000 > 5000 and recovered_after_ms * 2 > 1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, _, err := condition.Holds(seen)
-	if want := `evaluate "effects % lost == 0": it divides by zero`; held || err == nil || err.Error() != want {
-		t.Errorf("got %v, %v, want %s", held, err, want)
+	if held, _, err := condition.Holds(never); !held || err != nil {
+		t.Errorf("what never comes is not later than 5 s: %v, %v", held, err)
 	}
 }
 
@@ -97,6 +122,14 @@ func TestCompileRefuses(t *testing.T) {
 		{"effects and lost", "and does not go with a number and a number", 8},
 		{"(1 < effects) < 3", "< does not go with a condition and a number", 14},
 		{"not effects", "not does not go with a number", 0},
+		{"effects / 0 > 1", "it divides by zero", 8},
+		{"effects % 0 == 1", "it divides by zero", 8},
+		{"effects / (2 - 1 - 1) > 1", "it divides by zero", 8},
+		{"effects > 1 / 0", "it divides by zero", 12},
+		{"caller_done_ms < 10s", `"10s" is no number`, 17},
+		{"caller_done_ms < 1.5m and lost == 0", `"1.5m" is no number`, 17},
+		{"counts.effects == 1", `there is no "counts.effects"`, 0},
+		{"beliefs.okk == 1", `there is no "beliefs.okk"`, 0},
 		{"true", "it looks at nothing", 0},
 		{"1 <= 2", "it looks at nothing", 0},
 		// What is more than arithmetic: it could be of any size, or reach outside.
@@ -148,6 +181,34 @@ func TestCompileRefuses(t *testing.T) {
 		}
 		if wrong.Hint == "" && wrong.Unknown == "" && len(c.source) <= maxLength {
 			t.Errorf("%.40s: no hint", c.source)
+		}
+	}
+}
+
+// TestHints: who writes a name as a report has it, or a time as a file has it, is told what to write.
+func TestHints(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]string{
+		"counts.effects == 1":  "write effects",
+		"beliefs.ok == 1":      "write ok",
+		"orders == 1":          "write effects",
+		"ORDERS == 1":          "write effects",
+		"at_end == 1":          "write effects_when_caller_done",
+		"ampl < 3":             "write amplification",
+		"belief == 1":          "write ok, failed or unknown",
+		"caller_done_ms < 10s": "times are numbers of milliseconds: caller_done_ms < 10000",
+	} {
+		_, err := Compile(source)
+		var wrong *Error
+		if !errors.As(err, &wrong) || wrong.Hint != want {
+			t.Errorf("%s: %+v, want the hint %q", source, wrong, want)
+		}
+	}
+	for heading, name := range headings {
+		for word := range strings.SplitSeq(strings.ReplaceAll(name, " or ", ", "), ", ") {
+			if !slices.Contains(Names(), word) || slices.Contains(Names(), heading) {
+				t.Errorf("%s is to be called %s", heading, word)
+			}
 		}
 	}
 }

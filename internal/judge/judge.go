@@ -71,7 +71,9 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 	r.Checks = append(r.Checks, v.premises()...)
 	for _, c := range r.Checks {
 		if !c.Held {
-			r.Why = fmt.Sprintf("%s: %s, not %s", c.Name, c.Actual, c.Expected)
+			if r.Why = fmt.Sprintf("%s: %s, not %s", c.Name, c.Actual, c.Expected); c.Undefined {
+				r.Why = c.Name + ": " + c.Actual
+			}
 			return r
 		}
 	}
@@ -82,8 +84,11 @@ func Decide(t scenarios.Trial, obs lab.Observation) lab.Result {
 		r.Verdict = lab.AsExpected
 	}
 	for _, c := range demands {
-		if !c.Held {
-			r.Verdict = lab.NotAsExpected
+		switch {
+		case c.Undefined && r.Verdict != lab.NotAsExpected && r.Why == "":
+			r.Verdict, r.Why = lab.Inconclusive, c.Name+": "+c.Actual
+		case !c.Held && !c.Undefined:
+			r.Verdict, r.Why = lab.NotAsExpected, ""
 		}
 	}
 	return r
@@ -294,7 +299,7 @@ func (v view) demands(kind string, list []scenarios.Demand) []lab.Check {
 			c.Held, c.Actual, err = condition.Holds(v.values())
 		}
 		if err != nil {
-			c.Actual = err.Error()
+			c.Actual, c.Undefined = err.Error(), true
 		}
 		checks = append(checks, c)
 	}

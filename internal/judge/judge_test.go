@@ -149,6 +149,12 @@ func TestVerdicts(t *testing.T) {
 		{"an invariant that holds", func(t *scenarios.Trial, _ *lab.Observation) { t.Invariants = demand("effects >= wanted") }, lab.AsExpected, ""},
 		{"an invariant that does not", func(t *scenarios.Trial, _ *lab.Observation) { t.Invariants = demand("effects <= wanted") }, lab.NotAsExpected, ""},
 		{"an empty expect is no check", func(t *scenarios.Trial, _ *lab.Observation) { t.Expect = &scenarios.Expect{} }, lab.Measured, ""},
+		{"a division by zero", func(t *scenarios.Trial, _ *lab.Observation) { t.Asserts = demand("effects / lost > 1") }, lab.Inconclusive, "effects / lost > 1: lost is 0, and nothing is divided by it"},
+		{"a division by zero in an invariant", func(t *scenarios.Trial, _ *lab.Observation) { t.Invariants = demand("effects / lost != 1") }, lab.Inconclusive, "effects / lost != 1: lost is 0, and nothing is divided by it"},
+		{"a division by zero in a premise", func(t *scenarios.Trial, _ *lab.Observation) { t.Setup.Premises = demand("effects / lost > 1") }, lab.Inconclusive, "effects / lost > 1: lost is 0, and nothing is divided by it"},
+		{"a division by zero beside what does not hold", func(t *scenarios.Trial, _ *lab.Observation) {
+			t.Invariants, t.Asserts = demand("effects / lost > 1"), demand("effects <= wanted")
+		}, lab.NotAsExpected, ""},
 		{"a broken lab", func(t *scenarios.Trial, o *lab.Observation) {
 			t.Expect, o.Broken = &scenarios.Expect{Effects: &two}, "it broke"
 		}, lab.Inconclusive, "it broke"},

@@ -142,7 +142,7 @@ type Observation struct {
 	Store       Store
 	Keys        Store         // of the keys beside the database; without an engine where there are none
 	Series      *Series       // nil where nobody asked for one
-	Ties        []string      // pairs of deciding events that fall into one instant; looked for in sweeps only
+	Ties        []string      // which deciding events fall into one instant, each pair in words; looked for in sweeps only
 	Settled     time.Duration // scenario time of the last event
 	Threads     int           // most operations that were under way at one instant
 	Overlap     int           // most requests that were inside processing at one instant

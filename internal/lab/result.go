@@ -83,15 +83,17 @@ type Ledger struct {
 
 // Check is one thing that was demanded of a trial.
 type Check struct {
-	Kind     string   `json:"kind"` // premise, expect, invariant or assert
-	Name     string   `json:"name"` // effects, belief, … or the expression
-	Expected string   `json:"expected"`
-	Actual   string   `json:"actual"`
-	Held     bool     `json:"held"`
-	File     string   `json:"file,omitempty"` // where the demand stands
-	Line     int      `json:"line,omitempty"`
-	Column   int      `json:"column,omitempty"`
-	Evidence []string `json:"evidence,omitempty"` // the events it rests on, at most a few
+	Kind     string `json:"kind"` // premise, expect, invariant or assert
+	Name     string `json:"name"` // effects, belief, … or the expression
+	Expected string `json:"expected"`
+	Actual   string `json:"actual"`
+	Held     bool   `json:"held"`
+	// Undefined says that it neither holds nor does not: Actual is why, such as a division by zero.
+	Undefined bool     `json:"undefined,omitempty"`
+	File      string   `json:"file,omitempty"` // where the demand stands
+	Line      int      `json:"line,omitempty"`
+	Column    int      `json:"column,omitempty"`
+	Evidence  []string `json:"evidence,omitempty"` // the events it rests on, at most a few
 }
 
 // Said is a number that is widely said to come out of a configuration, beside the one that did.
@@ -115,7 +117,7 @@ type Varying struct {
 
 // Tie says what the seed alone decides.
 type Tie struct {
-	Pairs []string `json:"pairs"`         // the events, with the instant that they share
+	Pairs []string `json:"pairs"`         // what falls into one instant, each in words
 	Least int      `json:"effects_least"` // with one first or the other: measured, by a little more and less processing
 	Most  int      `json:"effects_most"`
 }
