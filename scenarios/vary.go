@@ -59,24 +59,32 @@ func ParseVary(texts []string) ([]Vary, error) {
 		cells *= len(v.Values)
 		out = append(out, v)
 	}
-	for i := range out {
-		out[i].Name = telling(out, i)
+	var paths []string
+	for _, v := range out {
+		paths = append(paths, v.Path)
+	}
+	for i, name := range Telling(paths) {
+		out[i].Name = name
 	}
 	return out, nil
 }
 
-// telling is the shortest end of a path that no other has.
-func telling(all []Vary, i int) string {
-	parts := strings.Split(all[i].Path, ".")
-	for n := 1; n < len(parts); n++ {
-		end := strings.Join(parts[len(parts)-n:], ".")
-		if !slices.ContainsFunc(all, func(o Vary) bool {
-			return o.Path != all[i].Path && (o.Path == end || strings.HasSuffix(o.Path, "."+end))
-		}) {
-			return end
+// Telling returns for each path the shortest end of it that no other has.
+func Telling(paths []string) []string {
+	var out []string
+	for _, path := range paths {
+		name := path
+		parts := strings.Split(path, ".")
+		for n := len(parts) - 1; n > 0; n-- {
+			end := strings.Join(parts[len(parts)-n:], ".")
+			if slices.ContainsFunc(paths, func(o string) bool { return o != path && (o == end || strings.HasSuffix(o, "."+end)) }) {
+				break
+			}
+			name = end
 		}
+		out = append(out, name)
 	}
-	return all[i].Path
+	return out
 }
 
 // splitValues splits at the commas that stand outside brackets and quotes.
