@@ -36,9 +36,14 @@ func markdownPage(d *lab.Document, o Options) (text []byte, seen int) {
 	blocks := blocksOf(d)
 	for _, b := range blocks {
 		m.heading(d, b)
-		if sw := sweepOf(d, b); sw != nil {
-			m.sweep(sw, b)
-		} else {
+		sweeps := sweepsOf(d, b)
+		for _, s := range sweeps {
+			m.sweep(s)
+		}
+		for _, text := range m.tied(b) {
+			m.printf("\n%s\n", paragraph(text))
+		}
+		if sweeps == nil {
 			m.effects(b)
 		}
 		m.compared(d, b)
@@ -47,7 +52,7 @@ func markdownPage(d *lab.Document, o Options) (text []byte, seen int) {
 	m.failures(d)
 	seen = m.buf.Len()
 	for _, b := range blocks {
-		m.folded(b, o.Timeline != "never", sweepOf(d, b) != nil)
+		m.folded(b, o.Timeline != "never", sweepsOf(d, b) != nil)
 	}
 	m.skipped(d)
 	m.summary(d, blocks)
@@ -104,10 +109,14 @@ func (m *markdown) effects(b *block) {
 	}
 }
 
-// sweep is the grid of a sweep, with what its marks mean and why the seed decides.
-func (m *markdown) sweep(s *sweep, b *block) {
+// sweep is the grid of a sweep, with what its marks mean.
+func (m *markdown) sweep(s *sweep) {
 	m.gap()
-	m.printf("%s\n\n| %s ", paragraph(m.sweepTitle(s)), inline(lastStep(s.down.Path)))
+	title := m.sweepTitle(s)
+	if s.name != "" {
+		title = s.name + ": " + title
+	}
+	m.printf("%s\n\n| %s ", paragraph(title), inline(lastStep(s.down.Path)))
 	for _, across := range s.across.Values {
 		m.printf("| %s ", inline(across))
 	}
@@ -126,9 +135,6 @@ func (m *markdown) sweep(s *sweep, b *block) {
 	}
 	if legend := s.legend(); legend != "" {
 		m.printf("\n%s\n", paragraph(legend))
-	}
-	for _, text := range m.tied(b) {
-		m.printf("\n%s\n", paragraph(text))
 	}
 }
 

@@ -2,40 +2,86 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"retrylab/internal/lab"
 )
 
 // A sweep is the results of two settings that vary, as cells: the setting with more values goes down.
 type sweep struct {
+	name         string // the values of further settings, which are the same in all cells
 	down, across lab.Varying
 	cells        map[[2]string][]*lab.Result // by the values down and across; one result for each seed
 }
 
+// mostGrids is how many grids there are beside each other of settings beyond two.
+const mostGrids = 6
+
 // sweepOf returns the sweep that a block is, nil where it is none of exactly two settings.
 func sweepOf(d *lab.Document, b *block) *sweep {
-	if len(d.Run.Vary) != 2 {
+	if list := sweepsOf(d, b); len(d.Run.Vary) == 2 && len(list) == 1 {
+		return list[0]
+	}
+	return nil
+}
+
+// sweepsOf returns the grids that a block is: one of two settings; of more those with the most values, once for
+// each combination of the others. There are none where these are many.
+func sweepsOf(d *lab.Document, b *block) (out []*sweep) {
+	vary := d.Run.Vary
+	if len(vary) < 2 || slices.ContainsFunc(b.results, func(r *lab.Result) bool { return len(r.Varied) != len(vary) }) {
 		return nil
 	}
-	s := &sweep{down: d.Run.Vary[0], across: d.Run.Vary[1], cells: map[[2]string][]*lab.Result{}}
-	turned := len(s.across.Values) > len(s.down.Values)
-	if turned {
-		s.down, s.across = s.across, s.down
+	order := make([]int, len(vary))
+	for i := range order {
+		order[i] = i
 	}
-	for _, r := range b.results {
-		if len(r.Varied) != 2 {
+	slices.SortStableFunc(order, func(a, b int) int { return len(vary[b].Values) - len(vary[a].Values) })
+	down, across, rest := order[0], order[1], order[2:]
+	slices.Sort(rest)
+	grids := 1
+	for _, i := range rest {
+		if grids *= len(vary[i].Values); grids > mostGrids {
 			return nil
 		}
-		at := [2]string{r.Varied[0].Value, r.Varied[1].Value}
-		if turned {
-			at[0], at[1] = at[1], at[0]
+	}
+	byName := map[string]*sweep{}
+	for _, r := range b.results {
+		var parts []string
+		for _, i := range rest {
+			parts = append(parts, settingName(r, i)+" "+r.Varied[i].Value)
 		}
+		name := strings.Join(parts, ", ")
+		s := byName[name]
+		if s == nil {
+			s = &sweep{name: name, down: vary[down], across: vary[across], cells: map[[2]string][]*lab.Result{}}
+			byName[name] = s
+			out = append(out, s)
+		}
+		at := [2]string{r.Varied[down].Value, r.Varied[across].Value}
 		s.cells[at] = append(s.cells[at], r)
 	}
-	return s
+	return out
+}
+
+// settingName is what a row calls its i-th setting: it is called "read 5s, guard none".
+func settingName(r *lab.Result, i int) string {
+	rest := r.Configuration
+	for k, v := range r.Varied {
+		name, after, ok := strings.Cut(rest, " "+v.Value)
+		if !ok {
+			break
+		}
+		if k == i {
+			return name
+		}
+		rest = strings.TrimPrefix(after, ", ")
+	}
+	return lastStep(r.Varied[i].Path)
 }
 
 // The marks behind a number of orders, with their meaning, in the order in which they stand.
@@ -71,10 +117,10 @@ func (s *sweep) cell(down, across string) sweepCell {
 	if len(results) == 0 {
 		return sweepCell{orders: markNone}
 	}
-	least, most := results[0].Counts.Effects, results[0].Counts.Effects
+	least, most := math.MaxInt, 0
 	var more, lost, tied, failed, open bool
 	for _, r := range results {
-		if r.Verdict == lab.Inconclusive {
+		if r.Verdict == lab.Inconclusive || r.Uncounted {
 			open = true
 			continue
 		}
@@ -85,6 +131,9 @@ func (s *sweep) cell(down, across string) sweepCell {
 		}
 		more, lost = more || r.Counts.Duplicates > 0, lost || r.Counts.Lost > 0
 		failed = failed || r.Verdict == lab.NotAsExpected
+	}
+	if least == math.MaxInt {
+		return sweepCell{orders: markOpen, results: results} // nothing is known of it
 	}
 	c := sweepCell{orders: strconv.Itoa(least), more: more, results: results}
 	if most > least {
@@ -107,15 +156,13 @@ func (p *page) sweepTitle(s *sweep) string {
 }
 
 // legend explains the marks that stand in a sweep.
-func (s *sweep) legend() string {
+func (s *sweep) legend() string { return legendOf([]*sweep{s}) }
+
+// legendOf explains the marks that stand in several sweeps.
+func legendOf(list []*sweep) string {
 	marks := ""
-	for _, down := range s.down.Values {
-		for _, across := range s.across.Values {
-			cell := s.cell(down, across)
-			if marks += cell.marks; cell.results == nil {
-				marks += markNone
-			}
-		}
+	for _, s := range list {
+		marks += s.used()
 	}
 	var out []string
 	for _, m := range markMeanings {
@@ -126,12 +173,42 @@ func (s *sweep) legend() string {
 	return strings.Join(out, ", ")
 }
 
-// sweep writes the grid of a sweep: orders for each combination. Columns that the page has no room for go
-// into a further grid below.
-func (p *page) sweep(s *sweep) error {
+// used are the marks that stand in a sweep.
+func (s *sweep) used() (marks string) {
+	for _, down := range s.down.Values {
+		for _, across := range s.across.Values {
+			cell := s.cell(down, across)
+			if marks += cell.marks; cell.orders == markOpen || cell.orders == markNone {
+				marks += cell.orders
+			}
+		}
+	}
+	return marks
+}
+
+// sweeps writes the grids of a sweep: orders for each combination.
+func (p *page) sweeps(list []*sweep) error {
 	p.gap()
-	p.wrapped(plain, "  ", p.sweepTitle(s), 4)
-	head := column{head: lastStep(p.text(s.down.Path)), right: true}
+	p.wrapped(plain, "  ", p.sweepTitle(list[0]), 4)
+	for _, s := range list {
+		if s.name != "" {
+			p.gap()
+			p.wrapped(bold, "  ", p.text(s.name), 4)
+		}
+		if err := p.sweep(s); err != nil {
+			return err
+		}
+	}
+	if legend := legendOf(list); legend != "" {
+		p.wrapped(dim, "  ", legend, 2)
+		p.gap()
+	}
+	return nil
+}
+
+// sweep writes one grid. Columns that the page has no room for go into a further one below.
+func (p *page) sweep(s *sweep) error {
+	head := column{head: lastStep(p.text(s.down.Path)), right: measured(s.down.Values)}
 	for _, v := range s.down.Values {
 		head.cells = append(head.cells, p.text(v))
 	}
@@ -171,11 +248,16 @@ func (p *page) sweep(s *sweep) error {
 		}
 		columns = columns[n:]
 	}
-	if legend := s.legend(); legend != "" {
-		p.wrapped(dim, "  ", legend, 2)
-		p.gap()
-	}
 	return nil
+}
+
+// measured reports whether values are all times or numbers, which stand on their last digit.
+func measured(values []string) bool {
+	return !slices.ContainsFunc(values, func(v string) bool {
+		_, err := strconv.ParseFloat(v, 64)
+		_, errTime := time.ParseDuration(v)
+		return err != nil && errTime != nil
+	})
 }
 
 // ties says what the seed decides, and why it does.
@@ -185,24 +267,120 @@ func (p *page) ties(b *block) {
 	}
 }
 
-// tied are the sentences about what the seed decides.
+// tied are the sentences about what the seed decides: one for the values of a setting that have the reason in common.
 func (p *page) tied(b *block) (out []string) {
 	const most = 3
-	told := 0
+	along := alongOf(b)
+	var groups [][]*lab.Result
 	for _, r := range b.results {
 		if r.Tie == nil {
 			continue
 		}
-		if told++; told > most {
+		i := slices.IndexFunc(groups, func(g []*lab.Result) bool { return sameReason(g[0], r, along) })
+		if i < 0 {
+			groups = append(groups, nil)
+			i = len(groups) - 1
+		}
+		groups[i] = append(groups[i], r)
+	}
+	more := 0
+	for i, g := range groups {
+		if i >= most {
+			more += len(g)
 			continue
 		}
-		out = append(out, fmt.Sprintf("%s: %s are in one instant, and the seed decides. With 2 ms more or less of processing there are %d or %d orders.",
-			b.name(p.setting, r), p.prose(strings.Join(r.Tie.Pairs, ", and ")), r.Tie.Least, r.Tie.Most))
+		out = append(out, fmt.Sprintf("%s: %s: which comes first is up to the seed. With 2 ms more or less of processing %s.",
+			p.called(b, g, along), p.prose(strings.Join(g[0].Tie.Pairs, ", and ")), p.possible(g, along)))
 	}
-	if told > most {
-		out = append(out, fmt.Sprintf("So it is in %d more.", told-most))
+	if more > 0 {
+		out = append(out, fmt.Sprintf("So it is in %d more.", more))
 	}
 	return out
+}
+
+// alongOf is the position of the setting of a sweep that has the most values.
+func alongOf(b *block) int {
+	along, most := 0, 0
+	for i := range b.results[0].Varied {
+		values := map[string]bool{}
+		for _, r := range b.results {
+			if i < len(r.Varied) {
+				values[r.Varied[i].Value] = true
+			}
+		}
+		if len(values) > most {
+			along, most = i, len(values)
+		}
+	}
+	return along
+}
+
+// sameReason reports whether two ties are told in the same words and of configurations that differ in one setting alone.
+func sameReason(a, b *lab.Result, along int) bool {
+	if len(a.Varied) != len(b.Varied) || !slices.Equal(a.Tie.Pairs, b.Tie.Pairs) {
+		return false
+	}
+	for i := range a.Varied {
+		if i != along && a.Varied[i].Value != b.Varied[i].Value {
+			return false
+		}
+	}
+	return len(a.Varied) > 0
+}
+
+// called names configurations that differ in one setting: read 5s and 11s, guard none.
+func (p *page) called(b *block, group []*lab.Result, along int) string {
+	if len(group) == 1 {
+		return b.name(p.setting, group[0])
+	}
+	var parts []string
+	for i, v := range group[0].Varied {
+		values := []string{v.Value}
+		if i == along {
+			values = valuesOf(group, along)
+		}
+		parts = append(parts, p.text(settingName(group[0], i))+" "+p.text(several(values)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// possible says how many orders there may be in each of a group.
+func (p *page) possible(group []*lab.Result, along int) string {
+	tie := *group[0].Tie
+	if !slices.ContainsFunc(group, func(r *lab.Result) bool { return r.Tie.Least != tie.Least || r.Tie.Most != tie.Most }) {
+		return "there are " + between(tie) + " orders"
+	}
+	var parts []string
+	for _, r := range group {
+		part := between(*r.Tie) + " at " + p.text(r.Varied[along].Value)
+		if !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+	}
+	return "there are " + several(parts)
+}
+
+func between(t lab.Tie) string {
+	if t.Most == t.Least+1 {
+		return fmt.Sprintf("%d or %d", t.Least, t.Most)
+	}
+	return fmt.Sprintf("%d to %d", t.Least, t.Most)
+}
+
+// valuesOf are the values that a setting has in some results, each once.
+func valuesOf(results []*lab.Result, i int) (out []string) {
+	for _, r := range results {
+		out = include(out, r.Varied[i].Value)
+	}
+	return out
+}
+
+// several joins words as a sentence does.
+func several(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
 // columnWidth is what a column takes of a line.

@@ -36,10 +36,10 @@ func TestSweepMarks(t *testing.T) {
 	for _, want := range []string{
 		"orders by a.down (down) and b.across (across)",
 		"     1  1-2!~  0<\n",
-		"     2    3!x  0?\n",
+		"     2    3!x  ?\n",
 		"     3    1    -\n",
 		"  ! more than wanted, < believed ok and not there, ~ the seed decides, x not\n  held, ? inconclusive, - not run\n",
-		"the one and the other are in one instant, and the seed decides",
+		"the one and the other: which comes first is up to the seed",
 		"there are 1 or 2 orders",
 	} {
 		if !strings.Contains(text, want) {
@@ -56,4 +56,106 @@ func TestSweepMarks(t *testing.T) {
 	if want := "     1  1   1\n     2  1   1\n     3  1  12!\n"; !strings.Contains(text, want) {
 		t.Errorf("the numbers do not stand on their last digit:\n%s", text)
 	}
+}
+
+// TestSweepUncounted: a combination of which nothing is known has no number, whatever its zeros are.
+func TestSweepUncounted(t *testing.T) {
+	t.Parallel()
+	broken := swept("1", "x", 0)
+	broken.Verdict, broken.Uncounted = lab.Inconclusive, true
+	other := swept("1", "y", 0)
+	other.Verdict = lab.Inconclusive
+	counted := swept("1", "y", 2)
+	counted.Seed = 2
+	d := &lab.Document{
+		Scenarios: []lab.ScenarioInfo{{Name: "s"}},
+		Run:       lab.RunInfo{Vary: []lab.Varying{{Path: "a.down", Values: []string{"1", "2"}}, {Path: "b.across", Values: []string{"x", "y"}}}},
+		Results:   []lab.Result{broken, other, counted, swept("2", "x", 3)},
+	}
+	text := printed(t, Table, d, Options{Width: 80, Timeline: "never"})
+	if want := "     1  ?   2!?\n     2  3!  -\n"; !strings.Contains(text, want) {
+		t.Errorf("there is no %q in\n%s", want, text)
+	}
+}
+
+// TestSweepOfThree: of three settings the two with the most values make the grid, once for each value of the third.
+func TestSweepOfThree(t *testing.T) {
+	t.Parallel()
+	vary := []lab.Varying{{Path: "a.key", Values: []string{"none", "one"}}, {Path: "b.read", Values: []string{"1s", "2s", "3s"}}, {Path: "c.guard", Values: []string{"x", "y"}}}
+	d := &lab.Document{Scenarios: []lab.ScenarioInfo{{Name: "s"}}, Run: lab.RunInfo{Vary: vary}}
+	n := 0
+	for _, key := range vary[0].Values {
+		for _, read := range vary[1].Values {
+			for _, guard := range vary[2].Values {
+				r := swept(read, guard, n)
+				r.Configuration = "key " + key + ", read " + read + ", guard " + guard
+				r.ID = r.Configuration
+				r.Varied = []lab.Setting{{Path: "a.key", Value: key}, {Path: "b.read", Value: read}, {Path: "c.guard", Value: guard}}
+				r.Counts.Duplicates = 0
+				d.Results = append(d.Results, r)
+				n++
+			}
+		}
+	}
+	text := printed(t, Table, d, Options{Width: 80, Timeline: "never"})
+	want := `
+  orders by b.read (down) and a.key (across)
+
+  guard x
+
+  read  none  one
+    1s  0      6
+    2s  2      8
+    3s  4     10
+
+  guard y
+
+  read  none  one
+    1s  1      7
+    2s  3      9
+    3s  5     11
+`
+	if !strings.Contains(text, want) {
+		t.Errorf("there is no\n%s\nin\n%s", want, text)
+	}
+	if text := printed(t, Markdown, d, Options{}); !strings.Contains(text, "guard x\\: orders by") || !strings.Contains(text, "| 3s | 5 | 11 |") {
+		t.Errorf("Markdown has no grid of each guard:\n%s", text)
+	}
+	d.Run.Vary[2].Values = []string{"x", "y", "3", "4", "5", "6", "7"}
+	d.Run.Vary[0].Values = d.Run.Vary[2].Values
+	d.Run.Vary[1].Values = d.Run.Vary[2].Values
+	if text := printed(t, Table, d, Options{Width: 80, Timeline: "never"}); !strings.Contains(text, "key one, read 3s, guard y") {
+		t.Errorf("seven grids are no rows:\n%s", text)
+	}
+}
+
+// TestTiesAlike: one reason for several values of a setting is told once.
+func TestTiesAlike(t *testing.T) {
+	t.Parallel()
+	var results []lab.Result
+	for _, read := range []string{"1s", "5s", "11s"} {
+		for _, guard := range []string{"none", "check"} {
+			r := swept(read, guard, 2)
+			r.Configuration = "down " + read + ", across " + guard
+			if read != "1s" && guard == "check" {
+				r.Tie = &lab.Tie{Pairs: []string{"another request looks for the key at 12s, in the instant in which the first one commits"}, Least: 1, Most: 2}
+			}
+			results = append(results, r)
+		}
+	}
+	d := &lab.Document{
+		Scenarios: []lab.ScenarioInfo{{Name: "s"}},
+		Run:       lab.RunInfo{Vary: []lab.Varying{{Path: "a.down", Values: []string{"1s", "5s", "11s"}}, {Path: "b.across", Values: []string{"none", "check"}}}},
+		Results:   results,
+	}
+	told := func(want string) {
+		t.Helper()
+		if text := printed(t, Table, d, Options{Width: 300, Timeline: "never"}); !strings.Contains(text, want) || strings.Count(text, "another request") != 1 {
+			t.Errorf("there is no %q, once, in\n%s", want, text)
+		}
+	}
+	told("  down 5s and 11s, across check: another request looks for the key at 12s, in the instant in which the first one commits: " +
+		"which comes first is up to the seed. With 2 ms more or less of processing there are 1 or 2 orders.\n")
+	results[3].Tie.Most = 3
+	told("there are 1 to 3 at 5s and 1 or 2 at 11s.\n")
 }

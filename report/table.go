@@ -29,17 +29,17 @@ func (p *page) writeTable(w io.Writer, d *lab.Document, o Options) error {
 	for _, b := range blocks {
 		p.gap()
 		p.headline(d, b)
-		grid := sweepOf(d, b)
-		if o.Timeline == "always" || o.Timeline != "never" && !suite && grid == nil && d.Comparison == nil {
+		grids := sweepsOf(d, b)
+		if o.Timeline == "always" || o.Timeline != "never" && !suite && grids == nil && d.Comparison == nil {
 			if r := b.focus(); r != nil {
 				p.section(p.picture(b, r))
 			}
 		}
 		var err error
-		if grid == nil {
+		if grids == nil {
 			err = p.table(b)
 		} else {
-			err = p.sweep(grid)
+			err = p.sweeps(grids)
 		}
 		if err != nil {
 			return fmt.Errorf("scenario %q: %w", b.info.Name, err)

@@ -39,7 +39,7 @@ var Families = []string{"timeouts", "layers", "guards", "unknown-outcomes", "loa
 
 // Options change what a scenario's trials are made of.
 type Options struct {
-	Set  []string // path=value, in the order given: the later wins
+	Set  []string // path=value, in the order given: what undoes an earlier one is refused
 	Seed int64
 	Only string // the id of the one configuration to plan; all of them when empty
 	// Assert are expressions that must be true of every configuration, on top of what the file demands.
@@ -273,9 +273,34 @@ func parseSets(sets []string) ([]setting, error) {
 			}
 			n = parsed.relocate(at)
 		}
-		out = append(out, setting{path: strings.TrimSpace(path), value: n, at: at})
+		s := setting{path: strings.TrimSpace(path), value: n, at: at}
+		for _, before := range out {
+			if same, undone := s.undoes(before); same {
+				return nil, &Error{At: at, What: quote(s.path) + " is set twice", Hint: "one of the two will do"}
+			} else if undone {
+				return nil, &Error{At: at, What: "it undoes " + before.at.file, Hint: "give them in the other order, or leave one out"}
+			}
+		}
+		out = append(out, s)
 	}
 	return out, nil
+}
+
+// undoes reports whether nothing is left of a setting before s once s is set: it is of the same place, or of
+// something below it. A guard by its name alone is the kind of it.
+func (s setting) undoes(before setting) (same, undone bool) {
+	own, ok := parsePath(s.path)
+	other, known := parsePath(before.path)
+	if !ok || !known {
+		return false, false // set says what is wrong with it
+	}
+	if slices.Equal(own, other) {
+		return true, true
+	}
+	if last := other[len(other)-1]; last.name == "guard" && before.value.kind == scalar {
+		other = append(other, segment{name: "kind", index: -1})
+	}
+	return false, len(own) <= len(other) && slices.Equal(own, other[:len(own)])
 }
 
 // relocate gives every value below n one place.

@@ -35,8 +35,14 @@ func ParseVary(texts []string) ([]Vary, error) {
 		if !ok || v.Path == "" {
 			return fail("it is not a path and its values", "for example --vary caller.timeouts.read=5s,15s or =1s..15s/1s")
 		}
-		if slices.ContainsFunc(out, func(o Vary) bool { return o.Path == v.Path }) {
-			return fail(fmt.Sprintf("%s varies twice", quote(v.Path)), "give all of its values in one")
+		for _, before := range out {
+			same, undone := setting{path: v.Path}.undoes(before.first())
+			switch {
+			case same:
+				return fail(fmt.Sprintf("%s varies twice", quote(v.Path)), "give all of its values in one")
+			case undone:
+				return fail("it undoes "+before.at.file, "give them in the other order, or leave one out")
+			}
 		}
 		for _, item := range splitValues(values) {
 			spread, err := spreadRange(item)
@@ -67,6 +73,15 @@ func ParseVary(texts []string) ([]Vary, error) {
 		out[i].Name = name
 	}
 	return out, nil
+}
+
+// first is v as a setting with the first of its values.
+func (v Vary) first() setting {
+	s := setting{path: v.Path, value: &node{}, at: v.at}
+	if n, err := parseTree(v.at.file, []byte(v.Values[0])); err == nil {
+		s.value = n
+	}
+	return s
 }
 
 // Telling returns for each path the shortest end of it that no other has.
@@ -191,6 +206,17 @@ func (s *Scenario) Sweep(o Options, vary []Vary) (trials []Trial, impossible []I
 	changes, err := parseSets(o.Set)
 	if err != nil {
 		return nil, nil, err
+	}
+	for _, v := range vary {
+		for _, before := range changes {
+			same, undone := setting{path: v.Path}.undoes(before)
+			switch {
+			case same:
+				return nil, nil, &Error{At: before.at, What: fmt.Sprintf("%s is set and varied", quote(v.Path)), Hint: "one of the two will do"}
+			case undone:
+				return nil, nil, &Error{At: v.at, What: "it undoes " + before.at.file, Hint: "write it into the values that vary, or leave one out"}
+			}
+		}
 	}
 	at, err := s.subject(o.Only, "--vary")
 	if err != nil {

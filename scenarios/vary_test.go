@@ -141,3 +141,37 @@ func TestSweepRefused(t *testing.T) {
 		t.Errorf("which of two configurations varies is not asked: %v", err)
 	}
 }
+
+// TestUndone: what would be thrown away without a word is a mistake, and what only says more of it is none.
+func TestUndone(t *testing.T) {
+	t.Parallel()
+	s := parse(t, swept)
+	for _, c := range []struct {
+		set, vary []string
+		want      string // "" for none
+	}{
+		{[]string{"caller.timeouts.read=3s"}, []string{"caller.timeouts.read=1s,2s"}, `--set caller.timeouts.read=3s: "caller.timeouts.read" is set and varied`},
+		{[]string{"caller.timeouts.read=1s", "caller.timeouts.read=2s"}, nil, `--set caller.timeouts.read=2s: "caller.timeouts.read" is set twice`},
+		{[]string{"server.guard.kind=none"}, []string{"server.guard=none,unique-index"}, "--vary server.guard=none,unique-index: it undoes --set server.guard.kind=none"},
+		{[]string{"server.guard=none"}, []string{"server.guard.kind=none,unique-index"}, "--vary server.guard.kind=none,unique-index: it undoes --set server.guard=none"},
+		{[]string{"caller.layers[0].attempts=3"}, []string{"caller.layers=[],[retry]"}, "--vary caller.layers=[],[retry]: it undoes --set caller.layers[0].attempts=3"},
+		{[]string{"caller.layers[0].attempts=3", "caller.layers=[]"}, nil, "--set caller.layers=[]: it undoes --set caller.layers[0].attempts=3"},
+		{nil, []string{"server.guard.kind=none", "server.guard=none"}, "--vary server.guard=none: it undoes --vary server.guard.kind=none"},
+		{[]string{"caller.layers=[{preset: retry, attempts: 2, on: [timeout]}]"}, []string{"caller.layers[0].attempts=1,2"}, ""},
+		{[]string{"server.guard=unique-index", "server.guard.claim=first"}, []string{"caller.key=operation"}, ""},
+		{[]string{"caller.timeouts.connect=1s", "caller.timeouts.total=9s"}, []string{"caller.timeouts.read=1s,2s"}, ""},
+	} {
+		vary, err := scenarios.ParseVary(c.vary)
+		if err == nil && len(vary) > 0 {
+			_, _, err = s.Sweep(scenarios.Options{Set: c.set}, vary)
+		} else if err == nil {
+			_, err = s.Plan(scenarios.Options{Set: c.set})
+		}
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%v %v: %v", c.set, c.vary, err)
+		case c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)):
+			t.Errorf("%v %v: %v, want %s", c.set, c.vary, err, c.want)
+		}
+	}
+}
