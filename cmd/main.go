@@ -21,6 +21,7 @@ import (
 	"retrylab/internal/engine"
 	"retrylab/internal/lab"
 	"retrylab/internal/suite"
+	"retrylab/report"
 	"retrylab/scenarios"
 )
 
@@ -169,7 +170,9 @@ func (a *app) complain(err error) {
 	for i, line := range lines {
 		switch {
 		case !excerpt.MatchString(line):
-			lines[i] = plain(line)
+			if lines[i] = plain(line); isTerminal(a.stderr) {
+				lines[i] = report.FoldLine(lines[i], width(a.stderr))
+			}
 		case !unicodeLocale():
 			lines[i] = inColumns(line)
 		}

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,6 +121,9 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
+	if err := unquoted(args, f.options.Plan.Assert); err != nil {
+		return err
+	}
 	list, err := a.choose(args, &f)
 	if err != nil {
 		return err
@@ -189,12 +193,45 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
+	a.tellPlaces(f.outputs)
 	a.code = doc.ExitCode
 	a.trace("over", "exit_code", a.code)
 	if f.accept && failure == nil && cmd.Context().Err() == nil {
 		return a.accept(cmd, list[0], doc, f.options)
 	}
 	return failure
+}
+
+// operators are what a shell passes on of an expression that stands in no quotes.
+var operators = []string{"==", "=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "and", "&&", "or", "||", "not"}
+
+// unquoted finds an expression of which --assert got the first word alone.
+func unquoted(args, asserts []string) error {
+	i := slices.IndexFunc(args, func(arg string) bool { return slices.Contains(operators, arg) })
+	if i < 0 || len(asserts) == 0 || args[i] == "-" && i == len(args)-1 { // standard input
+		return nil
+	}
+	whole := asserts[len(asserts)-1] + " " + strings.Join(args[i:], " ")
+	return usagef("put the expression into quotes: --assert '"+whole+"'", "%q is no scenario", args[i])
+}
+
+// tellPlaces says where the reports are that do not go to standard output.
+func (a *app) tellPlaces(f outputFlags) {
+	var places []string
+	if f.output != "" && f.output != "-" {
+		places = append(places, f.output)
+	}
+	for _, r := range f.reports {
+		if _, path, _ := strings.Cut(r, "="); path != "-" {
+			places = append(places, path)
+		}
+	}
+	if f.dir != "" {
+		places = append(places, filepath.Join(f.dir, latest)+string(filepath.Separator))
+	}
+	if len(places) > 0 && !f.quiet {
+		say(a.stderr, "retrylab: written: %s", strings.Join(places, ", "))
+	}
 }
 
 // prepare says before a run what somebody has to know of what it takes.

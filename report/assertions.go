@@ -190,7 +190,10 @@ func (a *assertion) inconclusive(d *lab.Document, r *lab.Result) {
 
 // repeat is the command that runs a trial again, for a shell. A built-in scenario is known by the folder
 // that its checks name; any other is run from its file, and where no check names one there is no command.
-func repeat(d *lab.Document, r *lab.Result) string {
+func repeat(d *lab.Document, r *lab.Result) string { return strings.Join(repeatWords(d, r), " ") }
+
+// repeatWords are the words of the command, each as a shell takes it.
+func repeatWords(d *lab.Document, r *lab.Result) []string {
 	what := fileOf(r)
 	for i := 0; i < len(d.Results) && what == ""; i++ {
 		if other := &d.Results[i]; other.Scenario == r.Scenario {
@@ -199,13 +202,23 @@ func repeat(d *lab.Document, r *lab.Result) string {
 	}
 	switch {
 	case what == "" || what == "-":
-		return ""
+		return nil
 	case strings.HasPrefix(what, "scenarios/") && path.Base(what) == r.Scenario+".yaml":
 		what = r.Scenario
 	case !strings.Contains(what, "/"):
 		what = "./" + what // or an argument could be taken for a flag
 	}
-	words := []string{"retrylab", "run", what, "--only", r.ID, "--seed", strconv.FormatInt(r.Seed, 10)}
+	words := []string{"retrylab", "run", what}
+	switch {
+	case len(r.Varied) == 0:
+		words = append(words, "--only", r.ID)
+	case len(d.Run.Only) == 1: // a row of a sweep is no configuration of the file, but of one
+		words = append(words, "--only", strings.TrimPrefix(d.Run.Only[0], r.Scenario+":"))
+	}
+	for _, v := range r.Varied {
+		words = append(words, "--vary", v.Path+"="+v.Value)
+	}
+	words = append(words, "--seed", strconv.FormatInt(r.Seed, 10))
 	for _, set := range d.Run.Set {
 		words = append(words, "--set", set)
 	}
@@ -218,7 +231,7 @@ func repeat(d *lab.Document, r *lab.Result) string {
 	for i, w := range words {
 		words[i] = quoted(escape(w))
 	}
-	return strings.Join(words, " ")
+	return words
 }
 
 // fileOf is the file that the demands on a trial stand in.

@@ -30,21 +30,75 @@ func (p *page) table(b *block) error {
 		start += widthOf(c) + len(gap)
 	}
 	for i, r := range b.results {
+		painter := p.painterOf(r)
 		for range tall(columns, i) {
 			front, verdict := split(p.clip(lines[0], 2), start)
 			lines = lines[1:]
-			p.line("  " + front + p.paint(verdictStyle(r), verdict))
+			p.line("  " + front + painter.paint(verdict))
 		}
 	}
 	for _, c := range columns {
-		if c.head == headAtEnd {
-			p.line("  " + p.paint(dim, "* orders when the caller was done"))
+		if note := p.footnote(c.head, b.results); note != "" {
+			p.line("  " + p.paint(dim, note))
 		}
 	}
 	return nil
 }
 
-const headAtEnd = "AT END*"
+const (
+	headAtEnd = "AT END*"
+	headPeak  = "PEAK"
+)
+
+// footnote explains the column with a head, "" where it needs no more than that.
+func (p *setting) footnote(head string, results []*lab.Result) string {
+	if head == headAtEnd {
+		return "* orders when the caller was done"
+	}
+	for _, r := range results {
+		if head != headPeak || r.Series == nil || r.Uncounted {
+			continue
+		}
+		note := headPeak + ": the most sends within " + clock(r.Series.WindowMs)
+		if r.Series.PeakAfterMs > 0 {
+			note += ", the first " + clock(r.Series.PeakAfterMs) + " left out"
+		}
+		return note
+	}
+	return ""
+}
+
+// A verdictPainter paints the verdict of a row, line by line: what it means for the user of the service is a warning,
+// though it was expected, and what others say is neither.
+type verdictPainter struct {
+	*setting
+	styles [3]style // of the word, of the facts behind it, and of what is said
+	part   int
+}
+
+func (s *setting) painterOf(r *lab.Result) *verdictPainter {
+	v := &verdictPainter{setting: s, styles: [3]style{verdictStyle(r), verdictStyle(r), verdictStyle(r)}}
+	if r.Verdict == lab.AsExpected || r.Verdict == lab.Measured {
+		v.styles = [3]style{verdictStyle(r), warn, plain}
+	}
+	return v
+}
+
+// paint paints the next line.
+func (v *verdictPainter) paint(line string) (out string) {
+	for v.part < len(v.styles)-1 {
+		i := strings.IndexAny(line, [...]string{",;", ";"}[v.part])
+		if i < 0 {
+			break
+		}
+		out += v.setting.paint(v.styles[v.part], line[:i])
+		if v.part++; line[i] == ';' {
+			v.part = len(v.styles) - 1
+		}
+		line = line[i:]
+	}
+	return out + v.setting.paint(v.styles[v.part], line)
+}
 
 // cells sets every column in full.
 func (p *page) cells(b *block) []field {
@@ -130,7 +184,7 @@ func (p *page) state(results []*lab.Result) []field {
 // overTime sets the columns of what the counts over time come to: the busiest window, or the
 // goodput from the end of a disturbance on and whether it comes back.
 func (p *page) overTime(results []*lab.Result) []field {
-	peak := field{column: column{head: "PEAK", right: true}}
+	peak := field{column: column{head: headPeak, right: true}}
 	goodput := field{column: column{head: "GOODPUT", right: true}, drop: 3}
 	back := field{column: column{head: "BACK AFTER", right: true}}
 	counted, recovery := false, false

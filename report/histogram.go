@@ -20,6 +20,7 @@ func (p *page) histogram(b *block, r *lab.Result) []string {
 		names = max(names, width(b.name(p.setting, other)))
 	}
 	h := bars{setting: p.setting, series: r.Series, names: min(max(names, 6), nameWidth+4)}
+	h.names = max(h.names, width(h.top(slices.Max(append(slices.Clone(r.Series.Starts), 0)))))
 	h.room = p.width - h.names - 4
 	h.measure(b.results)
 
@@ -118,7 +119,7 @@ func (h *bars) columns(list []int) []string {
 	for level := barsHigh - 1; level >= 0; level-- {
 		label := ""
 		if level == barsHigh-1 {
-			label = strconv.Itoa(most)
+			label = h.top(most)
 		}
 		var line strings.Builder
 		for i, v := range values {
@@ -132,6 +133,9 @@ func (h *bars) columns(list []int) []string {
 	}
 	return lines
 }
+
+// top is what stands beside the highest bar.
+func (h *bars) top(most int) string { return count(most, "send") }
 
 // steps is the height of a bar in parts of a line. What is not nothing is seen.
 func (h *bars) steps(v, most, lines int) int {

@@ -111,6 +111,8 @@ func (p *picture) mark(kind laneKind, s *span) (string, style) {
 		return p.goesOn, dim
 	case kind == layerLane:
 		return p.close, dim
+	case s.end == committed && s.extra:
+		return p.extra, warn
 	case s.end == committed:
 		return p.commit, good
 	case s.end == answered && served:

@@ -103,8 +103,8 @@ func (m *markdown) effects(b *block) {
 		})
 	}
 	for _, f := range fields {
-		if f.head == headAtEnd {
-			m.printf("\n\\* orders when the caller was done\n")
+		if note := m.footnote(f.head, b.results); note != "" {
+			m.printf("\n%s\n", paragraph(note))
 		}
 	}
 }
@@ -239,7 +239,11 @@ func (m *markdown) folded(b *block, picture, rows bool) {
 		var held []string
 		for _, c := range r.Checks {
 			if c.Held {
-				held = append(held, code(c.Name)+" "+code(m.value(c.Actual)))
+				text := code(c.Name) + " (" + inline(m.value(c.Actual)) + ")"
+				if c.Kind == "expect" {
+					text = code(c.Name) + " " + code(m.value(c.Actual))
+				}
+				held = append(held, text)
 			}
 		}
 		if len(held) == 0 {

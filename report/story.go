@@ -37,6 +37,7 @@ type span struct {
 	// Arrivals only.
 	commit   int64 // instant of the first effect
 	commits  int   // effects
+	extra    bool  // one of them is beyond the wanted one
 	answerAt int64
 	replay   bool // the guard found the key done
 	faults   []string
@@ -83,6 +84,8 @@ type teller struct {
 	counts     map[string]int // sends by node
 	serving    map[string]bool
 	deaths     map[string]*span // by node: the arrival at which it died
+	there      map[int64]bool   // orders that the database gave back
+	had        map[string]int   // of them, by operation
 }
 
 // route is where a request is known by its path: a path is unique for the node that sends it, and for
@@ -104,6 +107,11 @@ func tellBy(r *lab.Result, grainOf func(end int64) int64) *story {
 		counts:     make(map[string]int),
 		serving:    make(map[string]bool),
 		deaths:     make(map[string]*span),
+		there:      make(map[int64]bool),
+		had:        make(map[string]int),
+	}
+	for _, o := range r.Orders {
+		t.there[o.Order] = true
 	}
 	for _, n := range slices.Backward(r.Nodes) {
 		if n.Role == "caller" && n.Name != "" {
@@ -215,6 +223,10 @@ func (t *teller) server(e lab.Event, at int64) {
 		s.working = false
 		if s.commits == 0 {
 			s.commit = at
+		}
+		if t.there[e.Order] {
+			t.had[e.Operation]++
+			s.extra = s.extra || t.had[e.Operation] > 1
 		}
 		s.commits++
 		s.end, s.to = committed, at
@@ -390,12 +402,13 @@ type look struct {
 	commits          int
 	back             int64
 	replay, deaf     bool
+	extra            bool
 }
 
 func (s *span) look() look {
 	return look{
 		s.node, s.from, s.to, s.end, s.status, s.detail, strings.Join(s.faults, ","),
-		s.commit, s.answerAt, s.commits, s.back, s.replay, s.deaf,
+		s.commit, s.answerAt, s.commits, s.back, s.replay, s.deaf, s.extra,
 	}
 }
 

@@ -159,3 +159,46 @@ func TestTiesAlike(t *testing.T) {
 	results[3].Tie.Most = 3
 	told("there are 1 to 3 at 5s and 1 or 2 at 11s.\n")
 }
+
+// TestAgainOfASweep: a row of a sweep is run again by its values, since no configuration has its id.
+func TestAgainOfASweep(t *testing.T) {
+	t.Parallel()
+	r := swept("1s", "none", 3)
+	r.Verdict = lab.NotAsExpected
+	r.Checks = []lab.Check{{Kind: "assert", Name: "effects == wanted", Expected: "true", Actual: "effects = 3", File: "mine.yaml", Line: 3}}
+	d := &lab.Document{
+		Scenarios: []lab.ScenarioInfo{{Name: "s", Next: "other"}},
+		Run: lab.RunInfo{
+			Only: []string{"s:one"}, Assert: []string{"effects == wanted"},
+			Vary: []lab.Varying{{Path: "a.down", Values: []string{"1s", "2s"}}, {Path: "b.across", Values: []string{"none"}}},
+		},
+		Results: []lab.Result{r, swept("2s", "none", 1)},
+		Summary: lab.Summary{NotAsExpected: 1, Measured: 1},
+	}
+	want := "again: retrylab run ./mine.yaml --only one --vary a.down=1s \\\n  --vary b.across=none --seed 1 --assert 'effects == wanted'\n"
+	if text := printed(t, Table, d, Options{Width: 64, Timeline: "never"}); !strings.HasSuffix(text, want) {
+		t.Errorf("there is no %q at the end of\n%s", want, text)
+	}
+	d.Results[0].Verdict, d.Results[0].Checks, d.Summary = lab.Measured, nil, lab.Summary{Measured: 2}
+	if text := printed(t, Table, d, Options{Width: 80, Timeline: "never"}); strings.Contains(text, "next:") || strings.Contains(text, "again:") {
+		t.Errorf("a sweep sends people on:\n%s", text)
+	}
+}
+
+// TestVerdictColours: what is bad for the user of the service is no success in colour, though it was expected.
+func TestVerdictColours(t *testing.T) {
+	t.Parallel()
+	r := lab.Result{
+		Scenario: "s", Configuration: "one", ID: "one", Verdict: lab.AsExpected,
+		Counts: lab.Counts{Operations: 1, Wanted: 1, Effects: 3, Duplicates: 2}, Said: []lab.Said{{Name: "effects", Said: 9}},
+	}
+	d := &lab.Document{Scenarios: []lab.ScenarioInfo{{Name: "s"}}, Results: []lab.Result{r}}
+	for width, want := range map[int]string{
+		200: "\x1b[32mheld\x1b[0m\x1b[33m, 2 too many\x1b[0m; often said: 9 orders\n",
+		66:  "\x1b[32mheld\x1b[0m\x1b[33m, 2 too\x1b[0m\n",
+	} {
+		if text := printed(t, Table, d, Options{Width: width, Color: true, Unicode: true}); !strings.Contains(text, want) {
+			t.Errorf("%d columns: there is no %q in\n%q", width, want, text)
+		}
+	}
+}

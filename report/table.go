@@ -60,12 +60,48 @@ func (p *page) writeTable(w io.Writer, d *lab.Document, o Options) error {
 	}
 	p.changes(d)
 	p.summary(d, suite)
-	// Whoever has something to mend is not sent on.
+	p.again(d)
+	// Whoever has something to mend is not sent on, nor who tries something out.
 	sound := d.Summary.NotAsExpected == 0 && d.Summary.Inconclusive == 0 && d.Summary.Skipped == 0
+	sound = sound && len(d.Run.Set) == 0 && len(d.Run.Vary) == 0
 	if !suite && sound && d.Comparison == nil && len(blocks) == 1 && blocks[0].info.Next != "" {
 		p.wrapped(plain, "", "next: retrylab run "+p.text(blocks[0].info.Next), 2)
 	}
 	return p.write(w)
+}
+
+// again writes the command that runs what did not hold once more, of several the first. It can be copied as it
+// stands, on however many lines.
+func (p *page) again(d *lab.Document) {
+	var what *lab.Result
+	for i := range d.Results {
+		switch r := &d.Results[i]; {
+		case r.Verdict == lab.NotAsExpected && (what == nil || what.Verdict == lab.Inconclusive),
+			r.Verdict == lab.Inconclusive && what == nil:
+			what = r
+		}
+	}
+	if what == nil {
+		return
+	}
+	words := repeatWords(d, what)
+	if len(words) == 0 {
+		return
+	}
+	if longest := slices.MaxFunc(words, func(a, b string) int { return width(a) - width(b) }); width(p.text(longest)) > p.width-10 {
+		p.wrapped(plain, "", "again: "+p.text(strings.Join(words, " ")), 2)
+		return
+	}
+	line := "again:"
+	for _, w := range words {
+		w = p.text(w)
+		if width(line)+1+width(w)+len(` \`) > p.width {
+			p.line(line + ` \`)
+			line = " " // of a command, no word of it is broken
+		}
+		line += " " + w
+	}
+	p.line(line)
 }
 
 // Summary is the end of [Table]: what somebody has to look at, and the line that counts.

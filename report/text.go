@@ -41,6 +41,7 @@ type glyphs struct {
 	rule, wait                 string // between, idle
 	ok, other, gaveUp          string // how a try ended
 	commit, noEffect, deaf     string // how an arrival ended; nobody waits for the answer
+	extra                      string // an effect beyond the wanted one
 	fault, goesOn              string
 	mid, cross, arrow, to, cut string
 	levels, strip              []string // how full a part of a bar is, from nothing on; the same of a bar of one line
@@ -49,7 +50,7 @@ type glyphs struct {
 var unicodeGlyphs = glyphs{
 	open: "├", close: "┤", both: "┼", rule: "─", wait: "╌",
 	ok: "●", other: "○", gaveUp: "✗",
-	commit: "●", noEffect: "◌", deaf: "⊘",
+	commit: "●", noEffect: "◌", deaf: "⊘", extra: "◆",
 	fault: "⚡", goesOn: "…",
 	mid: " · ", cross: "×", arrow: "→", to: "–", cut: "…",
 	levels: []string{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
@@ -59,7 +60,7 @@ var unicodeGlyphs = glyphs{
 var asciiGlyphs = glyphs{
 	open: "|", close: "|", both: "|", rule: "-", wait: ".",
 	ok: "*", other: "o", gaveUp: "x",
-	commit: "*", noEffect: "o", deaf: "~",
+	commit: "*", noEffect: "o", deaf: "~", extra: "@",
 	fault: "!", goesOn: ">",
 	mid: ", ", cross: "x", arrow: ">", to: "-", cut: "...",
 	levels: []string{" ", ".", "#"},
@@ -221,6 +222,26 @@ func wrap(text string, first, n int) []string {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// FoldLine breaks a line between words so that it fits n columns, where its words do. Further lines are indented by two
+// blanks more than the first.
+func FoldLine(line string, n int) string {
+	blanks := len(line) - len(strings.TrimLeft(line, " "))
+	indent := strings.Repeat(" ", blanks)
+	var out []string
+	for word := range strings.FieldsSeq(line) {
+		last := len(out) - 1
+		switch {
+		case last < 0:
+			out = append(out, indent+word)
+		case width(out[last])+1+width(word) <= n:
+			out[last] += " " + word
+		default:
+			out = append(out, indent+"  "+word)
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
 // flow sets parts side by side over as many lines of n columns as they need. A part is broken only

@@ -105,6 +105,27 @@ func TestWrap(t *testing.T) {
 	}
 }
 
+// TestFoldLine: words are whole, however long, and the further lines are indented.
+func TestFoldLine(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		line string
+		n    int
+		want string
+	}{
+		{"retrylab: no", 20, "retrylab: no"},
+		{"retrylab: there is no such thing", 20, "retrylab: there is\n  no such thing"},
+		{"  one of: mermaid, html, svg", 16, "  one of:\n    mermaid,\n    html, svg"},
+		{"  see /a/path/that/is/longer/than/a/line now", 16, "  see\n    /a/path/that/is/longer/than/a/line\n    now"},
+		{"漢字 漢字 漢字", 10, "漢字 漢字\n  漢字"},
+		{"", 10, ""},
+	} {
+		if got := FoldLine(c.line, c.n); got != c.want {
+			t.Errorf("%q in %d columns: %q, want %q", c.line, c.n, got, c.want)
+		}
+	}
+}
+
 func TestWrapKeepsText(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -466,14 +466,15 @@ func (p *picture) axis(begin string) string {
 // legend explains the symbols that were used, and only those.
 func (p *picture) legend() []string {
 	var gaveUp, other, faults []string
-	var ok, effect, none, deaf, open, slow bool
+	var ok, effect, extra, none, deaf, open, slow bool
 	for _, l := range p.lanes {
 		spelled := p.scale.words && l.kind == servedLane
 		for _, s := range l.spans {
 			switch open = open || s.end == unfinished && l.kind != layerLane; {
 			case l.kind == layerLane:
 			case l.kind == servedLane || l.kind == packedLane:
-				effect = effect || s.end == committed
+				effect = effect || s.end == committed && !s.extra
+				extra = extra || s.end == committed && s.extra
 				none = none || s.end == answered || s.end == broken
 				deaf = deaf || s.deaf && !spelled
 				if l.kind == servedLane {
@@ -512,6 +513,7 @@ func (p *picture) legend() []string {
 		say(ok, p.ok+" answer 2xx")
 		say(effect, p.commit+" order committed")
 	}
+	say(extra, p.extra+" order beyond the wanted one")
 	if none && p.noEffect == p.other {
 		other = append(other, "no order")
 		none = false

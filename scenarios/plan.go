@@ -240,6 +240,32 @@ func (s *Scenario) Plan(o Options) ([]Trial, error) {
 	return trials, nil
 }
 
+// Overridden says, of each path that is set from the command line, how many configurations set it themselves, or a part
+// of it, or the whole that it is a part of. only is the id of the one that is run, "" for all.
+func (s *Scenario) Overridden(sets []string, only string) (notes []string) {
+	for _, text := range sets {
+		path, _, _ := strings.Cut(text, "=")
+		own, ok := parsePath(strings.TrimSpace(path))
+		n := 0
+		for _, v := range s.Variants {
+			if ok && (only == "" || only == v.ID) && slices.ContainsFunc(v.Changes, func(c Change) bool {
+				other, _ := parsePath(c.Path)
+				least := min(len(own), len(other))
+				return least > 0 && slices.Equal(own[:least], other[:least])
+			}) {
+				n++
+			}
+		}
+		switch {
+		case n == 1:
+			notes = append(notes, fmt.Sprintf("1 configuration sets %s itself, and --set wins", short(strings.TrimSpace(path))))
+		case n > 1:
+			notes = append(notes, fmt.Sprintf("%d configurations set %s themselves, and --set wins", n, short(strings.TrimSpace(path))))
+		}
+	}
+	return notes
+}
+
 // Base resolves the scenario as its file begins, before any variant: what the variants differ
 // from. It is pure.
 func (s *Scenario) Base() (Trial, error) {

@@ -201,8 +201,7 @@ func TestPaths(t *testing.T) {
 		{[]string{"amount=0.5"}, func(s scenarios.Setup) any { return s.Amount }, scenarios.Money(50)},
 		{[]string{"server.name='123'"}, func(s scenarios.Setup) any { return s.Server.Name }, "123"},
 		{[]string{"server.processing=0"}, func(s scenarios.Setup) any { return s.Server.Processing }, time.Duration(0)},
-		{[]string{"caller.key=operation", "caller.key=attempt"}, func(s scenarios.Setup) any { return s.Caller.Key }, "attempt"},
-		{[]string{"caller.layers=[]", "caller.layers=[{preset: retry}]", "caller.layers.retry.attempts=4"}, func(s scenarios.Setup) any { return *s.Caller.Layers[0].Attempts }, 4},
+		{[]string{"caller.layers=[{preset: retry}]", "caller.layers.retry.attempts=4"}, func(s scenarios.Setup) any { return *s.Caller.Layers[0].Attempts }, 4},
 	} {
 		setup := plan(t, s, c.sets...)[0].Setup
 		if diff := cmp.Diff(c.want, c.got(setup)); diff != "" {

@@ -175,3 +175,25 @@ func TestUndone(t *testing.T) {
 		}
 	}
 }
+
+func TestOverridden(t *testing.T) {
+	t.Parallel()
+	s := parse(t, `name: mine
+variants:
+  - {name: one, set: {server.guard: unique-index}}
+  - {name: two, set: {server.guard.kind: none, operations: 2}}
+  - {name: three}
+`)
+	for _, c := range []struct{ set, only, want string }{
+		{"server.guard=none", "", "2 configurations set server.guard themselves, and --set wins"},
+		{"server.guard.kind=none", "", "2 configurations set server.guard.kind themselves, and --set wins"},
+		{"operations=3", "", "1 configuration sets operations itself, and --set wins"},
+		{"operations=3", "one", ""},
+		{"operations=3", "two", "1 configuration sets operations itself, and --set wins"},
+		{"server.processing=3s", "", ""},
+	} {
+		if got := strings.Join(s.Overridden([]string{c.set}, c.only), "; "); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.set, c.only, got, c.want)
+		}
+	}
+}

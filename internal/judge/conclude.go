@@ -68,16 +68,16 @@ func harmless(r, cure *lab.Result) string {
 	var text, other string
 	switch {
 	case cure.Counts.Effects > c.Effects:
-		text, other = orders, strconv.Itoa(cure.Counts.Effects)
+		text, other = orders, strconv.Itoa(cure.Counts.Effects)+ofOther(cure, r)
 	case cure.Counts.Late < c.Late:
-		text, other = orders+", after its caller was done", strconv.Itoa(cure.Counts.Late)
+		text, other = orders+", after its caller was done", strconv.Itoa(cure.Counts.Late)+ofOther(cure, r)
 	case 10*cure.CallerDoneMs <= 9*r.CallerDoneMs && cure != r && (c.Arrivals <= c.Wanted || cure.Counts.Arrivals == c.Arrivals):
 		text, other = fmt.Sprintf("%s of waiting in %q", waited(r), r.Configuration), waited(cure)
 	case c.Arrivals > c.Wanted:
 		text = fmt.Sprintf("%s arrived for %s in %q", plural(c.Arrivals, "request"), intents(c), r.Configuration)
-		other = strconv.Itoa(cure.Counts.Arrivals)
+		other = strconv.Itoa(cure.Counts.Arrivals) + ofOther(cure, r)
 	default:
-		text, other = orders, strconv.Itoa(cure.Counts.Effects)
+		text, other = orders, strconv.Itoa(cure.Counts.Effects)+ofOther(cure, r)
 	}
 	if cure == r {
 		return text + "."
@@ -92,7 +92,11 @@ func overTime(r, cure *lab.Result) string {
 		s := r.Series
 		switch {
 		case s.Recovery == nil:
-			return fmt.Sprintf("%s within %s at the most in %q.", plural(s.PeakStarts, "send"), s.Window(), r.Configuration)
+			after := ""
+			if s.PeakAfterMs > 0 {
+				after = ", the first " + lab.FromMillis(s.PeakAfterMs).String() + " left out,"
+			}
+			return fmt.Sprintf("%s within %s at the most%s in %q.", plural(s.PeakStarts, "send"), s.Window(), after, r.Configuration)
 		case s.Recovery.Recovered:
 			return fmt.Sprintf("Back %s after the end of the disturbance in %q.", seconds(lab.FromMillis(s.Recovery.AfterMs)), r.Configuration)
 		}
@@ -156,7 +160,15 @@ func right(cure, incident *lab.Result, currency string) string {
 	if currency != "" {
 		return amount(currency, c.Amount)
 	}
-	return plural(c.Effects, "order")
+	return plural(c.Effects, "order") + ofOther(cure, incident)
+}
+
+// ofOther says for how many intents something is, where they are not as many as those it is held against.
+func ofOther(r, against *lab.Result) string {
+	if r.Counts.Wanted == against.Counts.Wanted {
+		return ""
+	}
+	return " for " + intents(r.Counts)
 }
 
 func amount(currency string, minor int64) string {

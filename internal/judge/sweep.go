@@ -275,9 +275,11 @@ func (s *sweep) line(l *sweepLine) string {
 	case len(steps) == 1:
 		text = s.orders(steps[0].effects)
 		switch {
-		case counted == 1:
+		case len(tied) > 0 && evenly(values):
+		case len(tied) > 0 && !ordered(values):
+			text += " with " + several(steps[0].values)
+		case counted == 1, len(tied) > 0:
 			text += s.at(steps[0].values)
-		case len(tied) > 0:
 		case evenly(values):
 			text += " everywhere"
 		case !ordered(values):

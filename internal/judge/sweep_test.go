@@ -70,6 +70,8 @@ func TestConcludeSweep(t *testing.T) {
 		{"words without a change", []lab.Varying{guard}, "3 3 3", "3 orders with each."},
 		{"words with a tie", []lab.Varying{guard}, "3 1~2 1", "3 orders with none, 1 with unique; with check the seed decides."},
 		{"a tie", []lab.Varying{read("1s 2s 3s 4s")}, "3 3 1~3 1", "3 orders up to 2s, 1 from 4s on; at 3s the seed decides."},
+		{"a tie beside one step", []lab.Varying{read("1s 2s 3s")}, "3 1~3 3", "3 orders; at 2s the seed decides."},
+		{"a tie in a list", []lab.Varying{read("1s 2s")}, "3 1~3", "3 orders at 1s; at 2s the seed decides."},
 		{"ties alone", []lab.Varying{read("1s 2s 3s")}, "1~3 1~3 1~3", "at 1s, 2s and 3s the seed decides."},
 		{"numbers", []lab.Varying{tries}, "1 1 2 2 2 2", "1 order up to attempts 2, 2 from 3 on."},
 		{"rising", []lab.Varying{tries}, "1 2 3 4 5 6", "1 order at attempts 1, rising to 6 at 6."},

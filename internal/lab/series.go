@@ -21,6 +21,8 @@ type Series struct {
 	Beyond int `json:"beyond,omitempty"`
 	// PeakStarts is the most of Starts in one window, of those that the scenario looks at.
 	PeakStarts int `json:"peak_starts"`
+	// PeakAfterMs is where the windows begin that it looks at: the crowd that comes first is no news.
+	PeakAfterMs int64 `json:"peak_after_ms,omitempty"`
 	// Recovery is what became of the goodput, where the scenario says when its disturbance ends.
 	Recovery *Recovery `json:"recovery,omitempty"`
 }
@@ -76,6 +78,7 @@ func (s *Series) Fill() {
 // Summary fills in what the lists come to: the peak of the windows that begin at after or later,
 // and the recovery from a disturbance that ends at ended, of which 0 is none.
 func (s *Series) Summary(after, ended time.Duration) {
+	s.PeakAfterMs = Millis(after)
 	for _, n := range s.Starts[min(s.from(after), len(s.Starts)):] {
 		s.PeakStarts = max(s.PeakStarts, n)
 	}

@@ -679,11 +679,19 @@ func finish(doc *lab.Document, list []*scenarios.Scenario, jobs []job, results [
 		if len(own) == 0 {
 			continue
 		}
-		doc.Results = append(doc.Results, own...)
-		doc.Scenarios = append(doc.Scenarios, concluded(lab.ScenarioInfo{
+		info := lab.ScenarioInfo{
 			Name: s.Name, Title: s.Title, Family: s.Family, Lesson: s.Lesson, Next: s.Next,
 			Currency: s.Currency, Begin: s.Begin,
-		}, own, doc.Run.Vary, s.Focus, s.Remedy))
+		}
+		if len(doc.Run.Vary) == 0 {
+			only := ""
+			if i := slices.IndexFunc(doc.Run.Only, func(o string) bool { return strings.HasPrefix(o, s.Name+":") }); i >= 0 {
+				only = strings.TrimPrefix(doc.Run.Only[i], s.Name+":")
+			}
+			info.Notes = s.Overridden(doc.Run.Set, only)
+		}
+		doc.Results = append(doc.Results, own...)
+		doc.Scenarios = append(doc.Scenarios, concluded(info, own, doc.Run.Vary, s.Focus, s.Remedy))
 		if doc.Run.Shard != nil {
 			doc.Run.Shard.Scenarios = append(doc.Run.Shard.Scenarios, lab.ShardScenario{Name: s.Name, Focus: s.Focus, Remedy: s.Remedy})
 		}

@@ -610,7 +610,7 @@ func TestTie(t *testing.T) {
 			t.Errorf("%s: %+v, want 1 or 2 effects for one pair of events", r.ID, r.Tie)
 		}
 	}
-	if want := "check-then-insert: 2 orders; at 11s the seed decides. unique-index: 1 order everywhere."; doc.Scenarios[0].Shown != want {
+	if want := "guard check-then-insert: 2 orders at 10s; at 11s the seed decides. guard unique-index: 1 order at each."; doc.Scenarios[0].Shown != want {
 		t.Errorf("it says %q, want %q", doc.Scenarios[0].Shown, want)
 	}
 }
