@@ -215,7 +215,7 @@ func unquoted(args, asserts []string) error {
 	return usagef("put the expression into quotes: --assert '"+whole+"'", "%q is no scenario", args[i])
 }
 
-// tellPlaces says where the reports are that do not go to standard output.
+// tellPlaces says where the reports are that do not go to standard output, to a person: a pipeline has asked for them.
 func (a *app) tellPlaces(f outputFlags) {
 	var places []string
 	if f.output != "" && f.output != "-" {
@@ -229,7 +229,7 @@ func (a *app) tellPlaces(f outputFlags) {
 	if f.dir != "" {
 		places = append(places, filepath.Join(f.dir, latest)+string(filepath.Separator))
 	}
-	if len(places) > 0 && !f.quiet {
+	if len(places) > 0 && !f.quiet && isTerminal(a.stderr) {
 		say(a.stderr, "retrylab: written: %s", strings.Join(places, ", "))
 	}
 }

@@ -117,9 +117,8 @@ func installed(err error) (bool, error) {
 	return err == nil, nil
 }
 
-// heartbeats are the lines that say how far a run is, where it takes long and of each scenario with --verbose, and where
-// its reports are.
-var heartbeats = regexp.MustCompile(`(?m)^retrylab: (still running|\S+ is over|written): .*\n`)
+// heartbeats are the lines that say how far a run is: where it takes long, and of each scenario with --verbose.
+var heartbeats = regexp.MustCompile(`(?m)^retrylab: (still running|\S+ is over): .*\n`)
 
 // exits CODE retrylab ARGS… runs the tool and checks its exit code, and what holds for every run:
 // nothing is left in the directory for temporary files, a success says nothing on standard error,

@@ -195,7 +195,7 @@ func TestVerdictColours(t *testing.T) {
 	d := &lab.Document{Scenarios: []lab.ScenarioInfo{{Name: "s"}}, Results: []lab.Result{r}}
 	for width, want := range map[int]string{
 		200: "\x1b[32mheld\x1b[0m\x1b[33m, 2 too many\x1b[0m; often said: 9 orders\n",
-		66:  "\x1b[32mheld\x1b[0m\x1b[33m, 2 too\x1b[0m\n",
+		77:  "\x1b[32mheld\x1b[0m\x1b[33m, 2 too many\x1b[0m;\n" + strings.Repeat(" ", 57) + "often said: 9 orders\n",
 	} {
 		if text := printed(t, Table, d, Options{Width: width, Color: true, Unicode: true}); !strings.Contains(text, want) {
 			t.Errorf("%d columns: there is no %q in\n%q", width, want, text)

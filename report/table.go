@@ -88,12 +88,18 @@ func (p *page) again(d *lab.Document) {
 	if len(words) == 0 {
 		return
 	}
-	if longest := slices.MaxFunc(words, func(a, b string) int { return width(a) - width(b) }); width(p.text(longest)) > p.width-10 {
+	if longest := slices.MaxFunc(words, func(a, b string) int { return width(a) - width(b) }); 2*width(p.text(longest)) > p.width {
 		p.wrapped(plain, "", "again: "+p.text(strings.Join(words, " ")), 2)
 		return
 	}
 	line := "again:"
-	for _, w := range words {
+	for i, w := range words {
+		switch {
+		case i > 0 && strings.HasPrefix(words[i-1], "--"):
+			continue // it stands behind its flag
+		case strings.HasPrefix(w, "--") && i+1 < len(words):
+			w += " " + words[i+1]
+		}
 		w = p.text(w)
 		if width(line)+1+width(w)+len(` \`) > p.width {
 			p.line(line + ` \`)
