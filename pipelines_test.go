@@ -389,7 +389,7 @@ func TestActionTakesNoCode(t *testing.T) {
 		{"scenarios", strings.Join(evil, "\n"), 2},
 		{"args", strings.Join(evil, "\n"), 2},
 		{"store", strings.Join(evil, " "), 2},
-		{"result", strings.Join(evil, " ") + ".json", 2}, // there is no such directory
+		{"result", strings.Join(evil, " ") + ".json", 0}, // a name with directories in it
 		{"result", "$(touch pwned);`touch pwned`", 0},
 		{"result", "x\nexit-code=7", 2},
 		{"result", "", 2},

@@ -18,7 +18,8 @@ import (
 // report yet, the first leaves too.
 type interrupts struct {
 	signals chan os.Signal
-	first   atomic.Int64 // the signal's number, 0 for none
+	pipes   chan os.Signal // SIGPIPE, which nobody waits for
+	first   atomic.Int64   // the signal's number, 0 for none
 	done    chan struct{}
 	once    sync.Once
 
@@ -32,7 +33,7 @@ type interrupts struct {
 
 func catchInterrupts(ctx context.Context, stderr io.Writer) (context.Context, *interrupts) {
 	ctx, cancel := context.WithCancel(ctx)
-	in := &interrupts{signals: make(chan os.Signal, 2), done: make(chan struct{}), exit: os.Exit}
+	in := &interrupts{signals: make(chan os.Signal, 2), pipes: make(chan os.Signal, 1), done: make(chan struct{}), exit: os.Exit}
 	in.announce("interrupted; what is complete is reported. Once more leaves at once.")
 	signal.Notify(in.signals, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
@@ -61,6 +62,10 @@ func catchInterrupts(ctx context.Context, stderr io.Writer) (context.Context, *i
 
 // announce says what the first signal is answered with.
 func (in *interrupts) announce(news string) { in.news.Store(&news) }
+
+// outlivePipes makes the end of whoever reads standard output an error of writing to it, and no longer that of the
+// program, which has more to write. It is not ignored: a server that is started would inherit that.
+func (in *interrupts) outlivePipes() { signal.Notify(in.pipes, syscall.SIGPIPE) }
 
 // onLeave says what else to remove before leaving at once.
 func (in *interrupts) onLeave(remove func() error) {
@@ -92,6 +97,7 @@ func (in *interrupts) code() int {
 func (in *interrupts) stop() {
 	in.once.Do(func() {
 		signal.Stop(in.signals)
+		signal.Stop(in.pipes)
 		close(in.done)
 	})
 }

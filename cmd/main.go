@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -34,6 +35,7 @@ type app struct {
 	look           look
 	commands       io.Writer                       // takes the commands of GitHub's runner
 	gitHub         string                          // auto or off
+	written        map[string]scenarios.Default    // the flags that have their value of the project file
 	debug          bool                            // --debug
 	trace          func(what string, about ...any) // writes a line of the log; of no effect without --debug
 	code           int
@@ -47,7 +49,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 	a := &app{
 		stdin: stdin, stdout: stdout, stderr: stderr, commands: stderr, runSuite: suite.Run,
-		trace: func(string, ...any) {},
+		trace: func(string, ...any) {}, written: map[string]scenarios.Default{},
 	}
 	if onGitHub() {
 		a.stdout, a.stderr = &inert{Writer: stdout}, &inert{Writer: stderr}
@@ -76,11 +78,24 @@ func (a *app) main(args []string) (code int) {
 		if in.signalled() != 0 {
 			return in.code()
 		}
-		a.complain(err)
+		if errors.Is(err, errNobodyReads) {
+			return exitPipe // as if it had ended the program; there is nothing to say, and nobody to say it to
+		}
+		// What went wrong in several places is several mistakes.
+		if several, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, err := range several.Unwrap() {
+				a.complain(err)
+			}
+		} else {
+			a.complain(err)
+		}
 		return exitCode(err)
 	}
 	return a.code
 }
+
+// exitPipe is what a shell makes of a program that SIGPIPE has ended.
+const exitPipe = 128 + int(syscall.SIGPIPE)
 
 // usageError is a mistake on the command line: nothing was run.
 type usageError struct {
@@ -292,8 +307,12 @@ func readFile(path string) ([]byte, error) {
 // repeats.
 func cause(err error) error {
 	var path *os.PathError
-	if errors.As(err, &path) {
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
 		return path.Err
+	case errors.As(err, &link):
+		return link.Err
 	}
 	return err
 }

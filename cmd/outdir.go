@@ -1,6 +1,9 @@
 package cmd
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,14 +30,38 @@ var kept = []struct {
 // latest is what in a directory leads to the newest run: a link, or a file with its name where there are no links.
 const latest = "latest"
 
-// outDir is a directory that keeps runs, each in a directory of its own that is called after the run's id: the
-// same run takes the place of itself.
+// outDir is a directory that keeps runs, each in a directory of its own that is called after what it is: the
+// same run takes the place of itself, and of nothing else.
 type outDir struct {
 	root string
 	made bool // root was made for this run
 	// scenario is what was run, with every value that was in effect; nil keeps none.
 	scenario []byte
 	draft    string // where the run is written before it is put in its place; empty once it is
+}
+
+// runName is what the directory of a run is called: its id, and what tells it from the whole run of that id. A
+// comparison goes by what it says, since the runs that it is of have ids of their own.
+func runName(doc *lab.Document) (string, error) {
+	if !lab.IsRunID(doc.Run.ID) {
+		return "", fmt.Errorf("the run's id %q is none", doc.Run.ID)
+	}
+	name := doc.Run.ID
+	if doc.Comparison != nil {
+		said, err := json.Marshal(doc.Comparison)
+		if err != nil {
+			return "", err
+		}
+		digest := sha256.Sum256(said)
+		name += "-compared-" + hex.EncodeToString(digest[:4])
+	}
+	if s := doc.Run.Shard; s != nil {
+		name += fmt.Sprintf("-part-%d-of-%d", s.Index, s.Count)
+	}
+	if doc.Run.Interrupted || doc.Run.Incomplete {
+		name += "-incomplete"
+	}
+	return name, nil
 }
 
 // openOutDir makes the directory and a draft in it, before anything is run.
@@ -72,29 +99,70 @@ func (o *outDir) write(doc *lab.Document, options report.Options) error {
 			return fail(err)
 		}
 	}
-	place := filepath.Join(o.root, doc.Run.ID)
-	before := o.draft + ".old"
-	switch err := os.Rename(place, before); {
-	case err == nil:
-		defer os.RemoveAll(before)
-	case !errors.Is(err, fs.ErrNotExist):
+	name, err := runName(doc)
+	if err != nil {
 		return fail(err)
 	}
-	if err := os.Rename(o.draft, place); err != nil {
+	if err := o.place(name); err != nil {
 		return fail(err)
 	}
-	o.draft = ""
-	if err := o.point(doc.Run.ID); err != nil {
+	if err := o.point(name); err != nil {
 		return fail(err)
 	}
 	return nil
 }
 
+// place gives the draft its name. Only a run that was kept there before makes room for it, and is removed once the
+// draft has its place.
+func (o *outDir) place(name string) error {
+	place, before := filepath.Join(o.root, name), ""
+	switch _, err := os.Lstat(place); {
+	case err == nil:
+		if !isKept(place, name) {
+			return fmt.Errorf("%s is there, and is no run that was kept", place)
+		}
+		before = o.draft + ".old"
+		if err := os.Rename(place, before); err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := os.Rename(o.draft, place); err != nil {
+		if before != "" {
+			err = errors.Join(err, os.Rename(before, place))
+		}
+		return err
+	}
+	o.draft = ""
+	if before != "" {
+		return os.RemoveAll(before)
+	}
+	return nil
+}
+
+// isKept reports whether a directory holds the run that it is called after.
+func isKept(dir, name string) bool {
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+		return false
+	}
+	data, err := os.ReadFile(filepath.Join(dir, kept[0].file))
+	if err != nil {
+		return false
+	}
+	doc, err := lab.ReadDocument(dir, data)
+	if err != nil {
+		return false
+	}
+	own, err := runName(doc)
+	return err == nil && own == name
+}
+
 // point makes latest lead to a run: the new one is made beside it and renamed.
-func (o *outDir) point(id string) error {
+func (o *outDir) point(name string) error {
 	beside := filepath.Join(o.root, fmt.Sprintf(".%s.%d", latest, os.Getpid()))
-	if err := os.Symlink(id, beside); err != nil {
-		if err := os.WriteFile(beside, []byte(id+"\n"), 0o666); err != nil {
+	if err := os.Symlink(name, beside); err != nil {
+		if err := os.WriteFile(beside, []byte(name+"\n"), 0o666); err != nil {
 			return err
 		}
 	}

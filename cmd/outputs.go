@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -76,15 +77,6 @@ func formatNames() []string {
 	return names
 }
 
-// findFormat returns the format of a name that somebody gave.
-func findFormat(name string) (report.Format, error) {
-	format, ok := report.Find(name)
-	if !ok {
-		return format, usagef("one of: "+strings.Join(formatNames(), ", "), "there is no format %q", name)
-	}
-	return format, nil
-}
-
 // outputs are the reports that a command makes, each with its place, which is kept open from before the run:
 // nobody waits for a run to learn that there is no such directory.
 type outputs struct {
@@ -97,6 +89,8 @@ type outputs struct {
 
 type destination struct {
 	format report.Format
+	name   string // of the place, for people
+	stdout bool
 	*output
 }
 
@@ -104,8 +98,6 @@ type destination struct {
 func (a *app) openOutputs(cmd *cobra.Command, f outputFlags) (*outputs, error) {
 	changed := cmd.Flags().Changed
 	switch {
-	case !slices.Contains(gitHubs, a.gitHub):
-		return nil, usagef("one of: auto, off", "--github cannot be %q", a.gitHub)
 	case f.json && f.plain:
 		return nil, usagef("one of the two will do", "--json and --plain")
 	case f.json && changed("format") && f.format != "json":
@@ -116,8 +108,6 @@ func (a *app) openOutputs(cmd *cobra.Command, f outputFlags) (*outputs, error) {
 		return nil, usagef("for example --out-dir results", "--out-dir names no directory")
 	case changed("output") && f.output == "":
 		return nil, usagef("- is standard output", "--output names no file")
-	case !slices.Contains(timelines, f.timeline):
-		return nil, usagef("one of: always, never, auto", "--timeline cannot be %q", f.timeline)
 	case changed("quiet") && changed("verbose") && f.quiet && f.verbose:
 		return nil, usagef("one of the two will do", "--quiet and --verbose")
 	case f.json:
@@ -125,43 +115,46 @@ func (a *app) openOutputs(cmd *cobra.Command, f outputFlags) (*outputs, error) {
 	case f.plain:
 		f.format = "plain"
 	}
-	type wanted struct{ format, path string }
-	want := []wanted{{f.format, f.output}}
-	taken := map[string]bool{place(f.output): true}
-	var traces *collector
+	a.interrupts.outlivePipes()
+	outs := &outputs{flags: f, look: &a.look}
+	add := func(format, path string, stdout bool) error {
+		kind, _ := report.Find(format)
+		out, err := a.openOutput(path)
+		if err != nil {
+			return err
+		}
+		outs.list = append(outs.list, destination{format: kind, output: out, name: placeName(path), stdout: stdout})
+		return nil
+	}
+	if err := add(f.format, f.output, place(f.output) == "-"); err != nil {
+		return nil, err
+	}
 	switch {
 	case changed("otlp") && f.otlp == "":
-		return nil, usagef("for example --otlp traces.json or --otlp http://localhost:4318", "--otlp names neither a file nor an address")
+		return nil, errors.Join(usagef("for example --otlp traces.json or --otlp http://localhost:4318", "--otlp names neither a file nor an address"), outs.discard())
 	case isAddress(f.otlp):
 		var err error
-		if traces, err = parseCollector(f.otlp, f.allowed); err != nil {
-			return nil, err
+		if outs.otlp, err = parseCollector(f.otlp, f.allowed); err != nil {
+			return nil, errors.Join(err, outs.discard())
 		}
 	case f.otlp != "":
 		f.reports = append(slices.Clone(f.reports), report.OTLP.Name+"="+f.otlp)
 	}
-	for _, r := range f.reports {
-		kind, path, ok := strings.Cut(r, "=")
-		switch {
-		case !ok || kind == "" || path == "":
-			return nil, usagef("for example: --report junit=result.xml", "--report is format=file, not %q", r)
-		case taken[place(path)]:
-			return nil, usagef("each needs a place of its own", "two reports would go to %s", placeName(path))
+	taken := map[string]bool{place(f.output): true}
+	for i, r := range f.reports {
+		err := a.checkPlace(r, taken)
+		if err == nil {
+			kind, path, _ := strings.Cut(r, "=")
+			err = add(kind, path, false)
 		}
-		taken[place(path)] = true
-		want = append(want, wanted{kind, path})
-	}
-	outs := &outputs{flags: f, look: &a.look, otlp: traces}
-	for _, w := range want {
-		format, err := findFormat(w.format)
+		if d, ok := a.written["report"]; ok && err != nil && i < len(d.Values) {
+			var wrong *usageError
+			errors.As(err, &wrong)
+			err = d.FailValue(i, err.Error(), wrong.hint)
+		}
 		if err != nil {
 			return nil, errors.Join(err, outs.discard())
 		}
-		out, err := a.openOutput(w.path)
-		if err != nil {
-			return nil, errors.Join(err, outs.discard())
-		}
-		outs.list = append(outs.list, destination{format, out})
 	}
 	if changed("out-dir") {
 		dir, err := openOutDir(f.dir)
@@ -171,6 +164,22 @@ func (a *app) openOutputs(cmd *cobra.Command, f outputFlags) (*outputs, error) {
 		outs.dir = dir
 	}
 	return outs, nil
+}
+
+// checkPlace refuses what is no report=file, or has a place that another report has taken.
+func (a *app) checkPlace(r string, taken map[string]bool) error {
+	if why, want := checkReport(r); want != "" {
+		if why != "" {
+			why = ": " + why
+		}
+		return usagef(want, "--report cannot be %q%s", r, why)
+	}
+	_, path, _ := strings.Cut(r, "=")
+	if taken[place(path)] {
+		return usagef("each needs a place of its own", "two reports would go to %s", placeName(path))
+	}
+	taken[place(path)] = true
+	return nil
 }
 
 // place is what two names of one file have in common.
@@ -185,36 +194,68 @@ func place(path string) string {
 }
 
 func placeName(path string) string {
-	if path == "-" {
+	if path == "" || path == "-" {
 		return "standard output"
 	}
 	return path
 }
 
-// write makes every report and puts it in its place. What cannot be written is about the environment.
+// errNobodyReads is what standard output ends with when whoever read it has left: the rest of a run is for nobody.
+var errNobodyReads = errors.New("nobody reads standard output any more")
+
+// write makes every report and puts it in its place: first those that stay, whoever reads standard output. One that
+// cannot be written keeps none from those behind it. What goes wrong is about the environment.
 func (o *outputs) write(ctx context.Context, doc *lab.Document) error {
-	for _, out := range o.list {
-		options := o.options(out.Writer)
-		write := out.format.Write
-		if o.flags.quiet && out.format.Name == report.Table.Name {
-			write = report.Summary
-		}
-		if err := write(out, doc, options); err != nil {
-			return &suite.EnvironmentError{Err: fmt.Errorf("write the report: %w", err)}
-		}
-		if err := out.keep(); err != nil {
-			return &suite.EnvironmentError{Err: err}
+	var errs []error
+	left := false // standard output has no reader
+	report := func(stdout bool) {
+		for _, out := range o.list {
+			if out.stdout != stdout {
+				continue
+			}
+			switch err := o.writeTo(out, doc); {
+			case err == nil:
+			case stdout && errors.Is(err, syscall.EPIPE):
+				left = true
+			default:
+				errs = append(errs, &suite.EnvironmentError{Err: fmt.Errorf("cannot write the %s report to %s: %w", out.format.Name, out.name, root(err))})
+			}
 		}
 	}
+	report(false)
 	if o.dir != nil {
-		if err := o.dir.write(doc, o.options(io.Discard)); err != nil {
+		errs = append(errs, o.dir.write(doc, o.options(io.Discard)))
+	}
+	report(true)
+	if o.otlp != nil {
+		errs = append(errs, o.otlp.post(context.WithoutCancel(ctx), doc)) // also what was complete before an interrupt
+	}
+	if err := errors.Join(errs...); err != nil || !left {
+		return err
+	}
+	return errNobodyReads
+}
+
+// root is what an error began with.
+func root(err error) error {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
 			return err
 		}
+		err = next
 	}
-	if o.otlp != nil {
-		return o.otlp.post(context.WithoutCancel(ctx), doc) // also what was complete before an interrupt
+}
+
+func (o *outputs) writeTo(out destination, doc *lab.Document) error {
+	write := out.format.Write
+	if o.flags.quiet && out.format.Name == report.Table.Name {
+		write = report.Summary
 	}
-	return nil
+	if err := write(out, doc, o.options(out.Writer)); err != nil {
+		return err
+	}
+	return out.keep()
 }
 
 // options are how a report to w looks.
@@ -239,7 +280,8 @@ func (o *outputs) discard() error {
 // output is where a report goes. A file is written beside its place and renamed when it is whole.
 type output struct {
 	io.Writer
-	path string // of a file that is to be put in its place
+	path string   // of a file that is to be put in its place
+	made []string // directories that were made for it, the innermost first
 
 	mu   sync.Mutex // discard comes from a signal too
 	file *os.File   // nil for standard output, and once it is kept or discarded
@@ -267,12 +309,39 @@ func (a *app) openOutput(path string) (*output, error) {
 			path = real
 		}
 	}
-	temporary := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.tmp", filepath.Base(path), os.Getpid()))
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	made, err := makeDirectories(filepath.Dir(path))
 	if err != nil {
 		return nil, usagef("", "cannot write %s: %v", path, cause(err))
 	}
-	return &output{Writer: f, path: path, file: f}, nil
+	temporary := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.tmp", filepath.Base(path), os.Getpid()))
+	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		removeEmpty(made)
+		return nil, usagef("", "cannot write %s: %v", path, cause(err))
+	}
+	return &output{Writer: f, path: path, made: made, file: f}, nil
+}
+
+// makeDirectories makes a directory with those above it, and returns those that were not there, the innermost first.
+func makeDirectories(dir string) (made []string, err error) {
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Stat(d); !errors.Is(err, fs.ErrNotExist) || d == filepath.Dir(d) {
+			break
+		}
+		made = append(made, d)
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		removeEmpty(made)
+		return nil, err
+	}
+	return made, nil
+}
+
+// removeEmpty removes directories, the innermost first, unless something is in them.
+func removeEmpty(dirs []string) {
+	for _, d := range dirs {
+		os.Remove(d)
+	}
 }
 
 // keep ends the output: a whole file is put in its place.
@@ -287,14 +356,14 @@ func (o *output) keep() error {
 	}
 	if o.path != "" {
 		if err := os.Rename(o.file.Name(), o.path); err != nil {
-			return fmt.Errorf("write %s: %w", o.path, err)
+			return fmt.Errorf("write %s: %w", o.path, cause(err))
 		}
 	}
 	o.file = nil
 	return nil
 }
 
-// discard removes what was not kept.
+// discard removes what was not kept, with the directories that were made for it.
 func (o *output) discard() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -304,6 +373,7 @@ func (o *output) discard() error {
 	err := o.file.Close()
 	if o.path != "" {
 		err = os.Remove(o.file.Name())
+		removeEmpty(o.made)
 	}
 	o.file = nil
 	return err

@@ -34,7 +34,7 @@ func (a *app) reportCommand() *cobra.Command {
 			return oneArg("a result", "retrylab report result.json")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := environment(cmd.Flags(), "format", variable("format")); err != nil {
+			if _, err := a.defaults(cmd, false); err != nil {
 				return err
 			}
 			doc, err := a.readResults(args, merge)

@@ -6,14 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"retrylab/internal/engine"
 	"retrylab/internal/lab"
-	"retrylab/internal/storage"
 	"retrylab/internal/suite"
 	"retrylab/scenarios"
 )
@@ -255,35 +253,14 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 	o.Lenient = f.lenient == "pass"
 	o.ChosenBy, o.RedisBy = f.origins.chosenBy("store"), f.origins.chosenBy("redis")
 	switch {
-	case !slices.Contains(inconclusives, f.lenient):
-		return usagef("one of: fail, pass", "--inconclusive cannot be %q", f.lenient)
-	case o.NotHeld < 1 || o.NotHeld > 125:
-		return usagef("", "--fail-exit-code must be between 1 and 125, not %d", o.NotHeld)
-	case o.Clock != engine.Virtual && o.Clock != engine.Wall:
-		return usagef("one of: virtual, wall", "there is no clock %q", o.Clock)
-	case cmd.Flags().Changed("store") && o.Store == "":
-		return usagef("one of: "+strings.Join(storage.Choices, ", "), "--store names nothing")
-	case o.Store != "" && !isStore(o.Store):
-		_, err := storage.Engine(o.Store)
-		return usagef("one of: "+strings.Join(storage.Choices, ", "), "%v", err)
-	case o.Redis != "" && storage.CheckRedis(o.Redis) != nil:
-		return usagef("one of: "+strings.Join(storage.RedisChoices, ", "), "%v", storage.CheckRedis(o.Redis))
 	case cmd.Flags().Changed("speed") && o.Clock == engine.Virtual:
 		return usagef("the virtual clock takes no time at all; add --clock wall", "--speed is for the wall clock")
-	case !(o.Speed >= 0.001 && o.Speed <= 100_000):
-		return usagef("for example --speed 20", "--speed must be between 0.001 and 100000, not %g", o.Speed)
 	case o.Repeat < 0 || o.Repeat > 10_000 || o.Repeat == 0 && cmd.Flags().Changed("repeat"):
 		return usagef("", "--repeat must be between 1 and 10000, not %d", o.Repeat)
 	case cmd.Flags().Changed("shard") && !f.parseShard():
 		return usagef("for example --shard 2/4: the second of four", "--shard is a part and how many there are, at most %d, not %q", suite.MostShards, f.shard)
 	case o.Shard.Count > 0 && o.FailFast:
 		return usagef("a part knows only its own trials", "--shard and --fail-fast do not go together")
-	case o.Jobs < 0 || o.Jobs > 1024:
-		return usagef("", "--jobs must be between 1 and 1024, not %d", o.Jobs)
-	case o.TimeLimit < 0:
-		return usagef("", "--time-limit must not be negative: %s", o.TimeLimit)
-	case cmd.Flags().Changed("time-limit") && o.TimeLimit < time.Millisecond:
-		return usagef("for example --time-limit 30s", "--time-limit is too short: %s", o.TimeLimit)
 	}
 	return nil
 }
@@ -306,11 +283,6 @@ func (a *app) warnOfSecrets(flags *pflag.FlagSet) {
 			}
 		}
 	}
-}
-
-func isStore(choice string) bool {
-	_, err := storage.Engine(choice)
-	return err == nil
 }
 
 // choose returns the scenarios to run, and notes which configuration of each is asked for.

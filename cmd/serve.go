@@ -73,10 +73,8 @@ func (a *app) serveCommand() *cobra.Command {
 		},
 		ValidArgsFunction: a.completeConfigurations,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, flag := range []string{"listen", "name", "store", "redis"} {
-				if err := environment(cmd.Flags(), flag, "RETRYLAB_"+strings.ToUpper(flag)); err != nil {
-					return err
-				}
+			if _, err := a.defaults(cmd, false); err != nil {
+				return err
 			}
 			a.warnOfSecrets(cmd.Flags())
 			return a.serve(cmd.Context(), args, f)
@@ -161,26 +159,32 @@ func (a *app) served(args, set []string) (scenarios.Trial, error) {
 	return trials[0], nil
 }
 
+// serveKeys lists the flags of serve alone that a variable can give.
+var serveKeys = []defaultKey{
+	{flag: "listen", check: checkListen},
+	{flag: "name", check: checkName},
+}
+
+func checkListen(value string) (why, want string) {
+	_, port, err := net.SplitHostPort(value)
+	if err != nil {
+		return "", "host:port, for example 127.0.0.1:8080"
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Sprintf("%q is no port", port), "a number from 0 to 65535"
+	}
+	return "", ""
+}
+
+func checkName(value string) (why, want string) {
+	if machineName.MatchString(value) && len(value) <= 40 {
+		return "", ""
+	}
+	return "", "lower-case letters, digits and hyphens, at most 40"
+}
+
 // check finds what cannot be served.
 func (f serveFlags) check(trial scenarios.Trial) error {
-	host, port, err := net.SplitHostPort(f.listen)
-	_, notANumber := strconv.ParseUint(port, 10, 16)
-	switch {
-	case err != nil:
-		return usagef("for example --listen 127.0.0.1:8080", "--listen cannot be %q", f.listen)
-	case notANumber != nil:
-		return usagef("a number from 0 to 65535", "--listen %s:%s names no port", host, port)
-	case !machineName.MatchString(f.name) || len(f.name) > 40:
-		return usagef("lower-case letters, digits and hyphens, at most 40", "--name cannot be %q", f.name)
-	}
-	if f.redis != "" {
-		if err := storage.CheckRedis(f.redis); err != nil {
-			return usagef("one of: "+strings.Join(storage.RedisChoices, ", "), "%v", err)
-		}
-	}
-	if _, err := storage.Engine(f.store); err != nil {
-		return usagef("one of: "+strings.Join(storage.Choices, ", "), "%v", err)
-	}
 	if i := slices.IndexFunc(trial.Setup.Server.Faults, func(f fault.Settings) bool { return f.At == fault.AtConnect }); i >= 0 {
 		return usagef("let nothing listen: stop the service", "the fault %s cannot be served: it comes before there is a connection", trial.Setup.Server.Faults[i].Name())
 	}

@@ -77,6 +77,40 @@ func TestSignals(t *testing.T) {
 	})
 }
 
+// TestNobodyReads takes the reader of standard output away: everything else is written all the same, nothing is left
+// over, and nothing is said.
+func TestNobodyReads(t *testing.T) {
+	t.Parallel()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read.Close()
+	dir := t.TempDir()
+	var stderr bytes.Buffer
+	command := exec.CommandContext(t.Context(), "retrylab", "run", "read-timeout", "--report", "json=r.json", "--out-dir", "kept")
+	command.Dir, command.Stdout, command.Stderr = dir, write, &stderr
+	command.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), "GORACE="+noNap)
+	err = command.Run()
+	write.Close()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitPipe || stderr.Len() > 0 {
+		t.Errorf("it ends with %v and says %q, want %d", err, stderr.String(), exitPipe)
+	}
+	var names []string
+	for _, pattern := range []string{"*", ".*", "kept/.*", "kept/latest/*"} {
+		found, _ := filepath.Glob(filepath.Join(dir, pattern))
+		for _, path := range found {
+			name, _ := filepath.Rel(dir, path)
+			names = append(names, name)
+		}
+	}
+	want := "kept r.json kept/latest/events.ndjson kept/latest/report.html kept/latest/report.txt kept/latest/result.json kept/latest/scenario.resolved.yaml kept/latest/sequence.mmd"
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("there are %s, want %s", got, want)
+	}
+}
+
 // TestInterruptedBefore: while nothing runs there is nothing to report, and the first signal is
 // enough, also where the tool waits for its input.
 func TestInterruptedBefore(t *testing.T) {

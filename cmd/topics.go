@@ -31,6 +31,7 @@ var helpTopics = []topic{
 			{code(suite.ExitTimeLimit), "--time-limit spent; what was complete is reported"},
 			{code(suite.ExitInternal), "internal error: a defect of retrylab"},
 			{code(suite.ExitInterrupted), "interrupted; what was complete is reported\n(terminated: 143, hung up: 129)"},
+			{code(exitPipe), "whoever read standard output left before the end; all else was written"},
 		},
 		end: "Results are written whatever the code is. --fail-exit-code N replaces 1,\n" +
 			"--inconclusive pass makes 4 a success, --require-all makes a skip 3.\n\n" +

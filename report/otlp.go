@@ -66,7 +66,9 @@ type otlpSpan struct {
 	Events     []otlpEvent     `json:"events,omitempty"`
 	Status     *otlpStatus     `json:"status,omitempty"`
 
-	node string
+	node  string
+	ended time.Duration // scenario time; of no meaning before End is set
+	after *otlpSpan     // of what takes place once it has ended
 }
 
 type otlpEvent struct {
@@ -147,6 +149,9 @@ type tracer struct {
 	serve map[[2]string]*otlpSpan // arrivals, by node and path
 }
 
+// spanAttributes is how many attributes say what a span belongs to: those that every span begins with.
+const spanAttributes = 4
+
 // traces returns the spans of a result in the order in which they begin. What has no events has none.
 func traces(d *lab.Document, r *lab.Result) []*otlpSpan {
 	t := &tracer{
@@ -215,7 +220,7 @@ func (t *tracer) event(e lab.Event) {
 		t.ops[e.Operation] = t.begins(e, "operation", "order "+e.Operation, spanInternal, nil)
 	case lab.Done:
 		if s := t.ops[e.Operation]; s != nil {
-			s.End = t.time(e.At)
+			t.ends(s, e)
 			s.Attributes = append(s.Attributes, otlpText("retrylab.belief", e.Detail))
 			s.Status = &otlpStatus{Code: statusOK}
 			if e.Detail != string(lab.OK) {
@@ -230,7 +235,7 @@ func (t *tracer) event(e lab.Event) {
 			t.note(t.around(e), e)
 			return
 		}
-		s.End = t.time(e.At)
+		t.ends(s, e)
 		s.Attributes = append(s.Attributes, httpAttributes(e)...)
 		s.Status = spanStatus(e)
 	case lab.Arrival:
@@ -244,7 +249,7 @@ func (t *tracer) event(e lab.Event) {
 		if e.Kind == lab.ClientGone {
 			t.note(s, e)
 		}
-		s.End = t.time(e.At)
+		t.ends(s, e)
 		if e.Kind == lab.Answer {
 			s.Attributes = append(s.Attributes, httpAttributes(e)...)
 			s.Status = spanStatus(e)
@@ -284,10 +289,30 @@ func (t *tracer) sender(e lab.Event) *otlpSpan {
 	return t.ops[e.Operation]
 }
 
-// note puts an event into a span.
+// ends ends a span with an event.
+func (t *tracer) ends(s *otlpSpan, e lab.Event) { s.End, s.ended = t.time(e.At), e.At }
+
+// later is the span of what takes place after another has ended, such as the work of a service that has answered
+// before: it begins there, and ends with the last event that is put into it.
+func (t *tracer) later(s *otlpSpan) *otlpSpan {
+	if s.after == nil {
+		s.after = &otlpSpan{
+			TraceID: s.TraceID, SpanID: t.id(8, "after", s.SpanID), Parent: s.SpanID, Name: "after " + s.Name, Kind: spanInternal,
+			Start: s.End, Attributes: s.Attributes[:spanAttributes:spanAttributes], node: s.node,
+		}
+		t.spans = append(t.spans, s.after)
+	}
+	return s.after
+}
+
+// note puts an event into a span, or where that has ended into one behind it.
 func (t *tracer) note(s *otlpSpan, e lab.Event) {
 	if s == nil {
 		return
+	}
+	if s.End != "" && lab.Millis(e.At) > lab.Millis(s.ended) {
+		s = t.later(s)
+		t.ends(s, e)
 	}
 	out := otlpEvent{Time: t.time(e.At), Name: string(e.Kind)}
 	if e.Detail != "" {

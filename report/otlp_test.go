@@ -48,7 +48,14 @@ func TestOTLP(t *testing.T) {
 				case ptrace.SpanKindServer:
 					want[node.Str()+" arrival"]--
 				case ptrace.SpanKindInternal:
-					roots++
+					if s.ParentSpanID().IsEmpty() {
+						roots++
+					}
+				}
+				for n := range s.Events().Len() {
+					if e := s.Events().At(n); e.Timestamp() < s.StartTimestamp() || e.Timestamp() > s.EndTimestamp() {
+						t.Errorf("%s: %s is outside of the time of %s", name, e.Name(), s.Name())
+					}
 				}
 				if s.EndTimestamp() < s.StartTimestamp() {
 					t.Errorf("%s: %s ends before it begins", name, s.Name())
@@ -72,6 +79,33 @@ func TestOTLP(t *testing.T) {
 				t.Errorf("%s: %s hangs on nothing, on another trace, or on what begins later", name, s.Name())
 			}
 		}
+	}
+}
+
+// TestOTLPAfter puts what takes place after the end of a span into one behind it.
+func TestOTLPAfter(t *testing.T) {
+	t.Parallel()
+	b := newBench("s", "c", "c", lab.Node{Name: "app", Role: "caller"}, lab.Node{Name: "order-1", Role: "server"})
+	b.event(lab.Event{Kind: lab.Start, Operation: "op-1", Node: "app"})
+	b.send("app", "op-1/retry.1", 0)
+	b.arrive("order-1", "op-1/retry.1", 0)
+	b.answer("order-1", "op-1/retry.1", 1, 202)
+	b.event(lab.Event{At: at(1), Kind: lab.Reply, Node: "app", Send: "op-1/retry.1", Status: 202, Operation: "op-1"})
+	b.event(lab.Event{At: at(1), Kind: lab.Done, Operation: "op-1", Node: "app", Detail: "unknown"})
+	b.commit("order-1", "op-1/retry.1", 12)
+	b.event(lab.Event{At: at(13), Kind: lab.Reconciled, Operation: "op-1", Node: "app"})
+	b.r.SettledMs = 13000
+	var got []string
+	for _, s := range traces(&lab.Document{}, &b.r) {
+		line := s.Name + " " + s.Start[7:10] + "-" + s.End[7:10]
+		for _, e := range s.Events {
+			line += " " + e.Name + " " + e.Time[7:10]
+		}
+		got = append(got, line)
+	}
+	want := "order op-1 600-601, send retry.1 600-601, serve retry.1 600-601, after serve retry.1 601-612 commit 612, after order op-1 601-613 reconciled 613"
+	if strings.Join(got, ", ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
 	}
 }
 

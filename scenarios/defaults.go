@@ -14,11 +14,16 @@ type Default struct {
 	List   bool
 	At     Place
 
-	fail func(what, hint string) error
+	fail func(at position, what, hint string) error
+	at   position   // of all that stands there
+	each []position // of the values
 }
 
-// Fail is an error about the value, with its place.
-func (d Default) Fail(what, hint string) error { return d.fail(what, hint) }
+// Fail is an error about all that stands there, with its place.
+func (d Default) Fail(what, hint string) error { return d.fail(d.at, what, hint) }
+
+// FailValue is an error about the i-th value, with its place.
+func (d Default) FailValue(i int, what, hint string) error { return d.fail(d.each[i], what, hint) }
 
 // ParseDefaults reads a project file: a mapping of known keys to single values or lists of them. name is
 // what errors call the file. An error is an [*Error] with a position in it.
@@ -31,20 +36,20 @@ func ParseDefaults(name string, data []byte, known []string) ([]Default, error) 
 	if err != nil {
 		return nil, err
 	}
-	fail := func(at position) func(what, hint string) error {
-		return func(what, hint string) error { return &Error{At: at, Source: data, What: what, Hint: hint} }
+	fail := func(at position, what, hint string) error {
+		return &Error{At: at, Source: data, What: what, Hint: hint}
 	}
 	if root.kind != mapping {
-		return nil, fail(root.at)("a project file is a mapping, not "+root.kind.String(), "for example store: postgres")
+		return nil, fail(root.at, "a project file is a mapping, not "+root.kind.String(), "for example store: postgres")
 	}
 	var out []Default
 	for _, e := range root.keys {
 		if !slices.Contains(known, e.name) {
-			return nil, fail(e.at)(fmt.Sprintf("unknown key %s in a project file", quote(e.name)), suggest(e.name, known))
+			return nil, fail(e.at, fmt.Sprintf("unknown key %s in a project file", quote(e.name)), suggest(e.name, known))
 		}
 		d := Default{
 			Key: e.name, List: e.node.kind == sequence,
-			At: Place{File: name, Line: e.at.line, Column: e.at.column}, fail: fail(e.node.at),
+			At: Place{File: name, Line: e.at.line, Column: e.at.column}, fail: fail, at: e.node.at,
 		}
 		items := e.node.items
 		if !d.List {
@@ -53,11 +58,11 @@ func ParseDefaults(name string, data []byte, known []string) ([]Default, error) 
 		for _, item := range items {
 			switch item.kind {
 			case scalar:
-				d.Values = append(d.Values, item.text)
+				d.Values, d.each = append(d.Values, item.text), append(d.each, item.at)
 			case null:
-				return nil, fail(e.at)(e.name+" has no value", "write one, or leave the key out")
+				return nil, fail(e.at, e.name+" has no value", "write one, or leave the key out")
 			default:
-				return nil, fail(item.at)(fmt.Sprintf("%s must be a single value, not %s", e.name, item.kind), "")
+				return nil, fail(item.at, fmt.Sprintf("%s must be a single value, not %s", e.name, item.kind), "")
 			}
 		}
 		out = append(out, d)

@@ -30,7 +30,16 @@ func ReadDocument(name string, data []byte) (*Document, error) {
 	if err := json.Unmarshal(data, &d); err != nil {
 		return nil, placed(name, data, err)
 	}
+	if d.Run.ID != "" && !IsRunID(d.Run.ID) {
+		return nil, fmt.Errorf("%s: its run has the id %q, and ids are hexadecimal digits", name, d.Run.ID)
+	}
 	return &d, nil
+}
+
+// IsRunID reports whether a text has the form of a run's id, which makes the name of a directory: at most 64
+// hexadecimal digits, in lower case.
+func IsRunID(id string) bool {
+	return 0 < len(id) && len(id) <= 64 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
 // placed says where in data an error of encoding/json is.

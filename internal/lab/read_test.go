@@ -10,9 +10,11 @@ import (
 func TestReadDocument(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, wrong string }{
-		{"a result", `{"schema": "retrylab.result", "schema_version": "1.0.0", "exit_code": 4}`, ""},
-		{"of a later minor version", `{"schema": "retrylab.result", "schema_version": "1.7.0", "exit_code": 4, "weather": "fine"}`, ""},
+		{"a result", `{"schema": "retrylab.result", "schema_version": "1.0.0", "run": {"id": "4f1c"}, "exit_code": 4}`, ""},
+		{"of a later minor version", `{"schema": "retrylab.result", "schema_version": "1.7.0", "run": {"id": "4f1c"}, "exit_code": 4, "weather": "fine"}`, ""},
 		{"of a later major version", `{"schema": "retrylab.result", "schema_version": "2.0.0"}`, ` its schema_version is "2.0.0", and this version reads 1.0.0`},
+		{"an id that leads elsewhere", `{"schema": "retrylab.result", "schema_version": "1.0.0", "run": {"id": "../../etc"}}`, ` its run has the id "../../etc"`},
+		{"an id of another kind", `{"schema": "retrylab.result", "schema_version": "1.0.0", "run": {"id": "4F1C"}}`, ` its run has the id "4F1C"`},
 		{"something else", `{"schema": "other"}`, ` it is JSON, but no result: its schema is "other" and not "retrylab.result"`},
 		{"a list", "[]", "1:1: "},
 		{"nothing", "", "1:1: unexpected end of JSON input"},

@@ -232,6 +232,9 @@ type RunInfo struct {
 	// Interrupted is set when the run was stopped before its end; the results are those that
 	// were complete by then.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// Incomplete is set when some of what was asked for was not run: for an interrupt, a limit of time or the
+	// first that did not hold. It stands among what was skipped.
+	Incomplete bool `json:"incomplete,omitempty"`
 }
 
 // Shard says which part of a run a document holds, with what it takes to put the parts together.

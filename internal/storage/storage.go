@@ -43,7 +43,7 @@ func Engine(choice string) (string, error) {
 		}
 		return Postgres, nil
 	}
-	return "", fmt.Errorf("there is no store %q", withoutSecret(choice))
+	return "", fmt.Errorf("there is no store %q", WithoutSecret(choice))
 }
 
 // Choices is what --store takes, for messages and completion.
@@ -53,8 +53,8 @@ func isURL(choice string) bool {
 	return strings.HasPrefix(choice, "postgres://") || strings.HasPrefix(choice, "postgresql://")
 }
 
-// withoutSecret is a choice as a message may show it: what comes after a scheme may be a password.
-func withoutSecret(choice string) string {
+// WithoutSecret is a choice of --store or --redis as a message may show it: what comes after a scheme may be a password.
+func WithoutSecret(choice string) string {
 	if scheme, _, ok := strings.Cut(choice, "://"); ok {
 		return scheme + "://…"
 	}
@@ -89,7 +89,7 @@ func Open(ctx context.Context, choice string, o Options) (store.Database, error)
 		_, image, _ := strings.Cut(choice, ":")
 		return openContainer(ctx, image, o)
 	}
-	return nil, fmt.Errorf("there is no store %q", withoutSecret(choice))
+	return nil, fmt.Errorf("there is no store %q", WithoutSecret(choice))
 }
 
 // named makes sure that no typed nil becomes a database.
@@ -167,7 +167,7 @@ func Attach(address string, o store.Options) (store.Attached, error) {
 	case Postgres:
 		return postgres.Attach(rest, o)
 	}
-	return nil, fmt.Errorf("no process can share a store at %q", withoutSecret(address))
+	return nil, fmt.Errorf("no process can share a store at %q", WithoutSecret(address))
 }
 
 // The places of keys beside the database, as --redis names them.
@@ -184,7 +184,7 @@ func CheckRedis(choice string) error {
 	if choice == Embedded || choice == Server || isRedisURL(choice) {
 		return nil
 	}
-	return fmt.Errorf("there is no Redis %q", withoutSecret(choice))
+	return fmt.Errorf("there is no Redis %q", WithoutSecret(choice))
 }
 
 // HasRedisServer reports whether this machine has a redis-server that a run can start.

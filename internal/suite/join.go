@@ -29,6 +29,7 @@ func Join(whole, next *lab.Document) *lab.Document {
 	whole.Skipped = append(whole.Skipped, next.Skipped...)
 	whole.Run.Only = append(whole.Run.Only, next.Run.Only...)
 	whole.Run.Interrupted = whole.Run.Interrupted || next.Run.Interrupted
+	whole.Run.Incomplete = whole.Run.Incomplete || next.Run.Incomplete
 	whole.Run.ID = joinedID(whole, next)
 	whole.Summary = lab.Summary{}
 	summarize(whole)
@@ -44,6 +45,7 @@ func Compared(before, after *lab.Document, c *lab.Comparison) *lab.Document {
 		Scenarios: []lab.ScenarioInfo{}, Results: []lab.Result{}, Skipped: []lab.Skip{}, Comparison: c,
 	}
 	doc.Run.Shard, doc.Run.Interrupted = nil, before.Run.Interrupted || after.Run.Interrupted
+	doc.Run.Incomplete = before.Run.Incomplete || after.Run.Incomplete
 	doc.Run.ID = joinedID(before, after)
 	for _, s := range after.Skipped {
 		if slices.ContainsFunc(before.Skipped, func(o lab.Skip) bool { return o.Scenario == s.Scenario && o.ID == s.ID }) {
@@ -58,30 +60,4 @@ func Compared(before, after *lab.Document, c *lab.Comparison) *lab.Document {
 func joinedID(a, b *lab.Document) string {
 	id := sha256.Sum256(fmt.Append(nil, a.Run.ID, b.Run.ID))
 	return hex.EncodeToString(id[:8])
-}
-
-// worse is the worse of two exit codes, in the order in which one run chooses its own.
-func worse(a, b int) int {
-	rank := func(code int) int {
-		switch code {
-		case ExitInternal:
-			return 6
-		case ExitEnvironment:
-			return 4
-		case ExitTimeLimit:
-			return 3
-		case ExitInconclusive:
-			return 1
-		case ExitHeld:
-			return 0
-		}
-		if code > 128 {
-			return 5 // interrupted, by whatever signal
-		}
-		return 2 // not held, whatever its code was to be
-	}
-	if rank(b) > rank(a) {
-		return b
-	}
-	return a
 }

@@ -60,7 +60,7 @@ func Merge(parts []*lab.Document, names []string) (*lab.Document, error) {
 	var skipped []placed[lab.Skip]
 	infos, said := map[string]lab.ScenarioInfo{}, map[string]lab.ShardScenario{}
 	doc := *parts[0]
-	exit, late := doc.Run.Shard.Exit, false
+	exit, late, incomplete := doc.Run.Shard.Exit, false, false
 	interrupted := 0 // the exit code
 	for _, p := range parts {
 		for i, r := range p.Results {
@@ -76,11 +76,13 @@ func Merge(parts []*lab.Document, names []string) (*lab.Document, error) {
 			said[s.Name] = s
 		}
 		late = late || p.Run.Shard.Incomplete
+		incomplete = incomplete || p.Run.Incomplete
 		if p.Run.Interrupted && interrupted == 0 {
 			interrupted = p.ExitCode
 		}
 	}
-	doc.Run.Shard, doc.Run.Store, doc.Run.Interrupted = nil, lab.Store{}, interrupted != 0
+	doc.Run.Shard, doc.Run.Store = nil, lab.Store{}
+	doc.Run.Interrupted, doc.Run.Incomplete = interrupted != 0, incomplete
 	doc.Results, doc.Skipped, doc.Scenarios, doc.Summary = []lab.Result{}, []lab.Skip{}, []lab.ScenarioInfo{}, lab.Summary{}
 	slices.SortStableFunc(results, func(a, b placed[lab.Result]) int { return cmp.Compare(a.place, b.place) })
 	for _, r := range results {

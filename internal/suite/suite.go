@@ -4,6 +4,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -148,7 +149,7 @@ func Run(ctx context.Context, list []*scenarios.Scenario, o Options) (*lab.Docum
 		why = "not run: another trial did not hold before"
 	}
 	left := finish(doc, list, jobs, results, labs, why)
-	doc.Run.Interrupted = ctx.Err() != nil
+	doc.Run.Interrupted, doc.Run.Incomplete = ctx.Err() != nil, left
 	late := left && limited.Err() != nil
 	if doc.Run.Shard != nil {
 		doc.Run.Shard.Incomplete = late
@@ -756,32 +757,52 @@ func summarize(doc *lab.Document) {
 	doc.Summary.Skipped = len(doc.Skipped)
 }
 
-// exitCode is the worst of what happened: 70 > 3 > 5 > 1 > 4 > 0, and an interrupt before all but
-// a defect.
+// exitCode is the worst of what happened.
 func exitCode(doc *lab.Document, o Options, interrupted, late bool) int {
-	lost := false
-	for _, r := range doc.Results {
-		if r.Defect {
-			return ExitInternal
+	code, defect, lost := ExitHeld, false, false
+	add := func(happened bool, with int) {
+		if happened {
+			code = worse(code, with)
 		}
-		lost = lost || r.Environment
+	}
+	for _, r := range doc.Results {
+		defect, lost = defect || r.Defect, lost || r.Environment
 	}
 	missing := slices.ContainsFunc(doc.Skipped, func(s lab.Skip) bool { return s.Missing != "" })
-	switch {
-	case interrupted:
-		return ExitInterrupted
-	case lost, missing && o.RequireAll:
-		return ExitEnvironment
-	case late:
-		return ExitTimeLimit
-	case doc.Summary.NotAsExpected > 0 && o.NotHeld != 0:
-		return o.NotHeld
-	case doc.Summary.NotAsExpected > 0:
-		return ExitNotHeld
-	case doc.Summary.Inconclusive > 0 && !o.Lenient:
-		return ExitInconclusive
-	case len(doc.Results) == 0 && (doc.Run.Shard == nil || doc.Run.Shard.Planned == 0):
+	add(defect, ExitInternal)
+	add(interrupted, ExitInterrupted)
+	add(lost || missing && o.RequireAll, ExitEnvironment)
+	add(late, ExitTimeLimit)
+	add(doc.Summary.NotAsExpected > 0, cmp.Or(o.NotHeld, ExitNotHeld))
+	add(doc.Summary.Inconclusive > 0 && !o.Lenient, ExitInconclusive)
+	if code == ExitHeld && len(doc.Results) == 0 && (doc.Run.Shard == nil || doc.Run.Shard.Planned == 0) {
 		return ExitUsage // nothing was run, nor is it in another part
 	}
-	return ExitHeld
+	return code
+}
+
+// worse is the worse of two exit codes: 70 > 130 > 3 > 5 > 1 > 4 > 0. Whatever else is the code for what does not
+// hold, or of a signal.
+func worse(a, b int) int {
+	rank := func(code int) int {
+		switch {
+		case code == ExitInternal:
+			return 6
+		case code > 128:
+			return 5
+		case code == ExitEnvironment:
+			return 4
+		case code == ExitTimeLimit:
+			return 3
+		case code == ExitInconclusive:
+			return 1
+		case code == ExitHeld:
+			return 0
+		}
+		return 2
+	}
+	if rank(b) > rank(a) {
+		return b
+	}
+	return a
 }
