@@ -27,7 +27,9 @@ func checkAccept(cmd *cobra.Command, list []*scenarios.Scenario, o suite.Options
 		return usagef("one after the other", "--accept is for one file, not %d", len(list))
 	case o.Clock != "virtual":
 		return usagef("leave --clock away", "--accept is for the virtual clock: times of the other are the machine's")
-	case !isFile(list[0].File) || list[0].File == "stdin" || strings.HasPrefix(list[0].File, "scenarios/") && slices.Contains(scenarios.Names(), list[0].Name):
+	case list[0].File == "stdin":
+		return usagef("for example: retrylab run mine.yaml --accept", "--accept needs a file to write to, and standard input is none")
+	case !isFile(list[0].File) || strings.HasPrefix(list[0].File, "scenarios/") && slices.Contains(scenarios.Names(), list[0].Name):
 		return usagef(fmt.Sprintf("retrylab show %s > mine.yaml", list[0].Name), "--accept is for a file of yours, and %s is none", list[0].Name)
 	}
 	return nil
@@ -48,7 +50,11 @@ func (a *app) accept(cmd *cobra.Command, s *scenarios.Scenario, doc *lab.Documen
 		}
 	}
 	if len(list) == 0 {
-		say(a.stderr, "%s expects what was measured already", s.File)
+		if why := notAccepted(doc); why != "" {
+			say(a.stderr, "%s has nothing to accept: %s", s.File, why)
+		} else {
+			say(a.stderr, "%s expects what was measured already", s.File)
+		}
 		return nil
 	}
 	text, err := s.Accept(list)
@@ -103,4 +109,25 @@ func (a *app) accept(cmd *cobra.Command, s *scenarios.Scenario, doc *lab.Documen
 	}
 	a.code = again.ExitCode
 	return nil
+}
+
+// notAccepted says what is wrong with a result that --accept never makes right; "" where nothing is.
+func notAccepted(doc *lab.Document) string {
+	demands := 0
+	for _, r := range doc.Results {
+		for _, c := range r.Checks {
+			if c.Kind != "expect" && !c.Held && r.Verdict == lab.NotAsExpected {
+				demands++
+			}
+		}
+	}
+	switch {
+	case demands == 1:
+		return "1 invariant does not hold, and an invariant is a demand, not a measurement"
+	case demands > 1:
+		return fmt.Sprintf("%d invariants do not hold, and an invariant is a demand, not a measurement", demands)
+	case doc.Summary.Inconclusive > 0:
+		return fmt.Sprintf("of %d inconclusive nothing is known", doc.Summary.Inconclusive)
+	}
+	return ""
 }

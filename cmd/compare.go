@@ -97,7 +97,7 @@ func (a *app) compare(cmd *cobra.Command, args []string, f runFlags, seeds bool)
 	}
 	defer outs.discard() // of no effect once they are kept
 	a.interrupts.onLeave(outs.discard)
-	bar := a.newProgress(f.outputs.quiet, f.outputs.verbose)
+	bar := a.newProgress(moment, f.outputs.quiet, f.outputs.verbose)
 	defer bar.end()
 	doc, rows, err := a.runEach(cmd, list, bar)
 	bar.end()
@@ -404,7 +404,7 @@ func (a *app) compareSaved(cmd *cobra.Command, args []string, f runFlags, both b
 		a.prepare(cmd, f)
 		a.interrupts.running.Store(true)
 		a.interrupts.onLeave(outs.discard)
-		bar := a.newProgress(f.outputs.quiet, f.outputs.verbose)
+		bar := a.newProgress(moment, f.outputs.quiet, f.outputs.verbose)
 		defer bar.end()
 		doc, _, err := a.runEach(cmd, []contender{one}, bar)
 		bar.end()

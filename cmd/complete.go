@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -144,3 +146,45 @@ func completeRedis(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 func completeFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 }
+
+// completionScripts puts the pages of the scripts for the shells into the words of all other pages, and lets that for
+// bash look once for what it stands on: without it, each Tab would break the line that is typed.
+func (a *app) completionScripts(parent *cobra.Command) {
+	for _, c := range parent.Commands() {
+		shell := c.Name()
+		c.Short = "Write the completion script for " + shell
+		c.Long, c.Example = c.Short+".", map[string]string{
+			"bash":       "  source <(retrylab completion bash)\n  retrylab completion bash > ~/.local/share/bash-completion/completions/retrylab",
+			"zsh":        "  source <(retrylab completion zsh)\n  retrylab completion zsh > \"${fpath[1]}/_retrylab\"",
+			"fish":       "  retrylab completion fish | source\n  retrylab completion fish > ~/.config/fish/completions/retrylab.fish",
+			"powershell": "  retrylab completion powershell | Out-String | Invoke-Expression",
+		}[shell]
+		if f := c.Flags().Lookup("no-descriptions"); f != nil {
+			f.Usage = "offer names alone, without what they are"
+		}
+		switch shell {
+		case "bash":
+			c.Long += " It needs the package bash-completion, version 2,\nand says so where that is not loaded."
+			c.RunE = func(c *cobra.Command, _ []string) error {
+				bare, _ := c.Flags().GetBool("no-descriptions")
+				var script bytes.Buffer
+				if err := c.Root().GenBashCompletionV2(&script, !bare); err != nil {
+					return err
+				}
+				fmt.Fprint(&script, bashNeeds)
+				_, err := script.WriteTo(a.stdout)
+				return err
+			}
+		case "zsh":
+			c.Long += " It needs compinit, which\n`autoload -U compinit; compinit` in ~/.zshrc loads."
+		}
+	}
+}
+
+// bashNeeds is the end of the script for bash.
+const bashNeeds = `
+if ! declare -F _get_comp_words_by_ref >/dev/null; then
+    echo "retrylab: completion needs the package bash-completion, which is not loaded" >&2
+    complete -r retrylab
+fi
+`

@@ -12,6 +12,16 @@ import (
 	"retrylab/scenarios"
 )
 
+// checkDryRun refuses what is about a result, of which there is none.
+func checkDryRun(flags *pflag.FlagSet) error {
+	for _, name := range []string{"format", "json", "plain", "report", "out-dir", "otlp", "accept", "step"} {
+		if flags.Changed(name) {
+			return usagef("leave one of the two away", "--dry-run prints a scenario file, and --%s is about a result", name)
+		}
+	}
+	return nil
+}
+
 // dryRun prints what a run would take, as scenario files of which each gives the same numbers: the values of
 // the run and where they come from as comments, then each scenario.
 func (a *app) dryRun(list []*scenarios.Scenario, f runFlags) error {

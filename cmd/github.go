@@ -42,6 +42,23 @@ func (a *app) tellGitHub(doc *lab.Document, f outputFlags) {
 	}
 }
 
+// gitHubSection returns what folds a scenario in the log of GitHub, past what makes commands on standard output inert;
+// nil where there is no such log.
+func (a *app) gitHubSection() func(title string) error {
+	stdout, ok := a.stdout.(*inert)
+	if !ok || !onGitHub() || a.gitHub == "off" {
+		return nil
+	}
+	return func(title string) error {
+		begin, end := report.GitHubGroup(title)
+		if title == "" {
+			begin = end
+		}
+		_, err := io.WriteString(stdout.Writer, begin)
+		return err
+	}
+}
+
 // addSummary appends a result to the file that GitHub shows as the summary of a step.
 func addSummary(path string, doc *lab.Document, o report.Options) error {
 	before := int64(0)

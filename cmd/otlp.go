@@ -3,6 +3,7 @@ package cmd
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"retrylab/internal/lab"
@@ -46,6 +48,21 @@ func isAddress(target string) bool {
 	return strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")
 }
 
+// unreached says why nobody has answered.
+func unreached(err error) string {
+	var unknown *net.DNSError
+	var slow net.Error
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nobody listens there (connection refused)"
+	case errors.As(err, &unknown) && unknown.IsNotFound:
+		return fmt.Sprintf("there is no host %q", unknown.Name)
+	case errors.As(err, &slow) && slow.Timeout():
+		return fmt.Sprintf("there is no answer within %s", traceTimeout)
+	}
+	return root(err).Error()
+}
+
 // post sends the traces of a result. What goes wrong is about the environment.
 func (c *collector) post(ctx context.Context, doc *lab.Document) error {
 	fail := func(format string, args ...any) error {
@@ -67,7 +84,10 @@ func (c *collector) post(ctx context.Context, doc *lab.Document) error {
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return fail("%w", err)
+		return &suite.EnvironmentError{
+			Err:  fmt.Errorf("send the traces to %s: %s", c.url.Redacted(), unreached(err)),
+			Hint: "is a collector there? --otlp traces.json writes them to a file",
+		}
 	}
 	defer response.Body.Close()
 	if response.StatusCode/100 != 2 {

@@ -49,6 +49,13 @@ func TestOTLPPost(t *testing.T) {
 		t.Errorf("exit code %d, %q; want 3, %q, and the report all the same", run.code, run.stderr, want)
 	}
 
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	run = runMain("run", "read-timeout", "--otlp", closed.URL)
+	if want := "/v1/traces: nobody listens there (connection refused)\n  is a collector there? --otlp traces.json writes them to a file\n"; run.code != 3 || !strings.HasSuffix(run.stderr, want) || run.stdout == "" {
+		t.Errorf("exit code %d, %q; want 3, …%q, and the report all the same", run.code, run.stderr, want)
+	}
+
 	for _, c := range []struct {
 		args []string
 		want string

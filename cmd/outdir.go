@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"retrylab/internal/lab"
 	"retrylab/internal/suite"
@@ -183,4 +184,23 @@ func (o *outDir) discard() error {
 		os.Remove(o.root) // unless something is in it
 	}
 	return err
+}
+
+// keptResult is the result in the directory of a run, or that of the newest run in a directory of runs; "" without one.
+func keptResult(dir string) string {
+	newest := filepath.Join(dir, latest)
+	if name, err := os.ReadFile(newest); err == nil && filepath.IsLocal(strings.TrimSpace(string(name))) {
+		newest = filepath.Join(dir, strings.TrimSpace(string(name))) // where there are no links
+	}
+	for _, dir := range []string{dir, newest} {
+		if file := filepath.Join(dir, kept[0].file); isRegular(file) {
+			return file
+		}
+	}
+	return ""
+}
+
+func isRegular(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }

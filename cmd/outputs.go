@@ -85,6 +85,8 @@ type outputs struct {
 	otlp  *collector // nil unless it was asked for
 	flags outputFlags
 	look  *look
+	// section folds a part of standard output, where GitHub shows it; nil elsewhere.
+	section func(title string) error
 }
 
 type destination struct {
@@ -116,7 +118,7 @@ func (a *app) openOutputs(cmd *cobra.Command, f outputFlags) (*outputs, error) {
 		f.format = "plain"
 	}
 	a.interrupts.outlivePipes()
-	outs := &outputs{flags: f, look: &a.look}
+	outs := &outputs{flags: f, look: &a.look, section: a.gitHubSection()}
 	add := func(format, path string, stdout bool) error {
 		kind, _ := report.Find(format)
 		out, err := a.openOutput(path)
@@ -252,7 +254,11 @@ func (o *outputs) writeTo(out destination, doc *lab.Document) error {
 	if o.flags.quiet && out.format.Name == report.Table.Name {
 		write = report.Summary
 	}
-	if err := write(out, doc, o.options(out.Writer)); err != nil {
+	options := o.options(out.Writer)
+	if out.stdout {
+		options.Section = o.section
+	}
+	if err := write(out, doc, options); err != nil {
 		return err
 	}
 	return out.keep()

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 )
 
 // pageDirs is where the pages of all commands stand.
@@ -108,6 +110,9 @@ func manName(c *cobra.Command) string {
 // manDate is the date in the head of a man page, which is left empty: the same commands give the same bytes.
 var manDate = regexp.MustCompile(`(?m)^(\.TH "[^"]*" "[^"]*") "[^"]*"`)
 
+// manFlag is the line of a flag in a man page: its names, and what the writer puts behind them.
+var manFlag = regexp.MustCompile(`(?m)^((?:\\fB-\w\\fP, )?\\fB--([a-z-]+)\\fP)(\[?=.*)$`)
+
 func manPage(t *testing.T, c *cobra.Command, section string) []byte {
 	t.Helper()
 	var page bytes.Buffer
@@ -116,7 +121,26 @@ func manPage(t *testing.T, c *cobra.Command, section string) []byte {
 	if err := doc.GenMan(c, header, &page); err != nil {
 		t.Fatal(err)
 	}
-	return tidy(manDate.ReplaceAll(page.Bytes(), []byte(`$1 ""`)))
+	text := manDate.ReplaceAll(page.Bytes(), []byte(`$1 ""`))
+	return tidy(manFlag.ReplaceAllFunc(text, func(line []byte) []byte {
+		m := manFlag.FindSubmatch(line)
+		flag := c.Flag(string(m[2]))
+		if flag == nil {
+			t.Fatalf("%s: %s is no flag", c.CommandPath(), line)
+		}
+		// As --help has it: what the value is, and its default below. The writer makes an assignment of both.
+		value, _ := pflag.UnquoteUsage(flag)
+		if value != "" {
+			value = " " + value
+		}
+		if d := flag.DefValue; !slices.Contains([]string{"", "false", "0", "0s", "[]"}, d) {
+			if flag.Value.Type() == "string" {
+				d = strconv.Quote(d)
+			}
+			value += " (default " + d + ")"
+		}
+		return slices.Concat(m[1], []byte(value))
+	}))
 }
 
 // topicPage is the man page of a help topic: its screen, word for word.

@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	patience  = time.Second      // how long nothing is shown: most runs are over by then
-	beat      = time.Second      // from one look at the clock to the next, while no trial ends
-	heartbeat = 15 * time.Second // from one line to the next where nobody looks at a terminal
+	moment    = 100 * time.Millisecond // how long nothing is shown: a run that is over by then needs no bar
+	patience  = time.Second            // the same where somebody reads what stands above it
+	beat      = time.Second            // from one look at the clock to the next, while no trial ends
+	heartbeat = 15 * time.Second       // from one line to the next where nobody looks at a terminal
 )
 
 // progress shows how far a run is that takes longer than a moment: on a terminal as a bar, elsewhere as a
@@ -30,9 +31,9 @@ type progress struct {
 	ended       bool
 }
 
-// newProgress returns the progress of a run that begins now. Quiet shows nothing; verbose says where
+// newProgress returns the progress of a run that begins now, of which a terminal shows something after a while. Quiet shows nothing; verbose says where
 // standard error is no terminal of each scenario that it is over.
-func (a *app) newProgress(quiet, verbose bool) *progress {
+func (a *app) newProgress(after time.Duration, quiet, verbose bool) *progress {
 	p := &progress{total: 1}
 	if quiet {
 		return p
@@ -46,7 +47,7 @@ func (a *app) newProgress(quiet, verbose bool) *progress {
 		p.timer = time.AfterFunc(heartbeat, func() { p.alive(a.stderr) })
 		return p
 	}
-	p.timer = time.AfterFunc(patience, func() {
+	p.timer = time.AfterFunc(after, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.ended {
@@ -117,6 +118,9 @@ func (p *progress) show() {
 
 // end removes what is shown.
 func (p *progress) end() {
+	if p == nil {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {

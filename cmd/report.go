@@ -8,6 +8,7 @@ import (
 
 	"retrylab/internal/lab"
 	"retrylab/internal/suite"
+	"retrylab/scenarios"
 )
 
 func (a *app) reportCommand() *cobra.Command {
@@ -17,9 +18,9 @@ func (a *app) reportCommand() *cobra.Command {
 		Use:   "report RESULT…",
 		Short: "Print a saved result again, in any format",
 		Long: "Print the result that `retrylab run --format json` wrote, without running anything.\n" +
-			"- is standard input. The exit code is that of the run. --merge puts the results of\n" +
-			"all parts of a run (`retrylab run --shard i/n`) together first: to the result that\n" +
-			"the run has in one.",
+			"- is standard input, and a directory of --out-dir stands for its newest run. The\n" +
+			"exit code is that of the run. --merge puts the results of all parts of a run\n" +
+			"(`retrylab run --shard i/n`) together first: to the result that the run has in one.",
 		Example: "  retrylab run --all --format json -o result.json\n" +
 			"  retrylab report result.json\n" +
 			"  retrylab report result.json --format markdown\n" +
@@ -31,7 +32,7 @@ func (a *app) reportCommand() *cobra.Command {
 			if len(args) > 1 {
 				return usagef("--merge puts the parts of a run together", "%s prints one result, not %d", cmd.CommandPath(), len(args))
 			}
-			return oneArg("a result", "retrylab report result.json")(cmd, args)
+			return oneArg("a result, or - for standard input", "retrylab report result.json")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := a.defaults(cmd, false); err != nil {
@@ -94,14 +95,22 @@ func (a *app) readResult(path string) (*lab.Document, error) {
 	name, read := path, os.ReadFile
 	if path == "-" {
 		name, read = "stdin", func(string) ([]byte, error) { return io.ReadAll(a.stdin) }
+	} else if info, err := os.Stat(path); err == nil && info.IsDir() {
+		if name = keptResult(path); name == "" {
+			return nil, usagef("--out-dir keeps one there", "%s: it is a directory without a result", path)
+		}
 	}
-	data, err := read(path)
+	data, err := read(name)
 	if err != nil {
 		return nil, usagef("", "%s: %v", name, cause(err))
 	}
 	doc, err := lab.ReadDocument(name, data)
 	if err != nil {
-		return nil, usagef("a result is what `retrylab run --format json -o result.json` writes", "%v", err)
+		hint := "a result is what `retrylab run --format json -o result.json` writes"
+		if _, scenario := scenarios.Parse(name, data); scenario == nil {
+			hint = "it is a scenario file: retrylab run " + path
+		}
+		return nil, usagef(hint, "%v", err)
 	}
 	return doc, nil
 }

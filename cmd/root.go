@@ -82,6 +82,8 @@ func (a *app) root() *cobra.Command {
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
 			c.Short = "Write the completion script for a shell"
+			c.Long = "Write the script that makes a shell complete commands, scenarios, configurations, paths\nand formats. Each shell's own page says where it goes."
+			a.completionScripts(c)
 			c.Example = "  retrylab completion bash > /etc/bash_completion.d/retrylab\n  source <(retrylab completion zsh)"
 			c.Args = cobra.ArbitraryArgs
 			c.RunE = func(cmd *cobra.Command, args []string) error {

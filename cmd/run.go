@@ -122,9 +122,24 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if err := unquoted(args, f.options.Plan.Assert); err != nil {
 		return err
 	}
+	if f.dryRun {
+		if err := checkDryRun(cmd.Flags()); err != nil {
+			return err
+		}
+	} else {
+		a.prepare(cmd, f)
+	}
+	var bar *progress
+	if !slices.Contains(args, "-") { // to read all scenarios takes its time; to wait for somebody who writes one is no progress
+		bar = a.newProgress(moment, f.outputs.quiet || f.dryRun, f.outputs.verbose)
+	}
+	defer func() { bar.end() }()
 	list, err := a.choose(args, &f)
 	if err != nil {
 		return err
+	}
+	if bar == nil {
+		bar = a.newProgress(moment, f.outputs.quiet || f.dryRun, f.outputs.verbose)
 	}
 	if f.options.Vary, err = scenarios.ParseVary(f.vary); err != nil {
 		return err
@@ -156,7 +171,6 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if f.dryRun {
 		return a.dryRun(list, f)
 	}
-	a.prepare(cmd, f)
 	a.interrupts.running.Store(true)
 	outs, err := a.openOutputs(cmd, f.outputs)
 	if err != nil {
@@ -168,8 +182,6 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 			return err
 		}
 	}
-	bar := a.newProgress(f.outputs.quiet, f.outputs.verbose)
-	defer bar.end()
 	f.options.Progress = bar.step
 	f.options.Opened = a.interrupts.onLeave
 	a.interrupts.onLeave(outs.discard)

@@ -104,7 +104,7 @@ func (a *app) step(cmd *cobra.Command, args []string, f runFlags) error {
 func (a *app) runLesson(ctx context.Context, s *scenarios.Scenario, o suite.Options) (*lab.Document, error) {
 	a.interrupts.running.Store(true)
 	defer a.interrupts.running.Store(false)
-	bar := a.newProgress(false, false)
+	bar := a.newProgress(patience, false, false)
 	defer bar.end()
 	o.Progress, o.Opened = bar.step, a.interrupts.onLeave
 	o.Version, o.Replica = version(), replicaProcess()

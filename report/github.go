@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -109,61 +110,103 @@ func GitHubCommand(level, file string, line int, title, text string) string {
 	return fmt.Sprintf("::%s %stitle=%s::%s\n", level, place, commandProperty.Replace(title), commandData.Replace(text))
 }
 
-// GitHubAnnotations returns a workflow command for each scenario in which something did not hold, at the
-// line of the first such check: an error, or a warning where all of it is inconclusive. Of more than nine
-// of a kind the last says how many there are. at says what a file is called in the repository, or "" for
-// one that is not in it.
+// GitHubAnnotations returns a workflow command for each configuration of which something did not hold, at the line of
+// its first such check: an error, or a warning where all of it is inconclusive. Without a line it is at the file of its
+// scenario. Of more than nine of a kind each scenario has one before another has two, and the last says how many there
+// are. at says what a file is called in the repository, or "" for one that is not in it.
 func GitHubAnnotations(d *lab.Document, at func(file string) string) string {
-	said := map[string][]string{}
+	files := map[string]string{}
+	for _, info := range d.Scenarios {
+		files[info.Name] = info.File
+	}
+	said := map[string][]annotation{}
 	names, all := assertionsOf(d)
 	for _, name := range names {
-		level, text := "", []string(nil)
-		var place, any assertion
+		var ids []string
+		byID := map[string]*annotation{}
+		file := files[name]
 		for _, a := range all[name] {
-			if any.file == "" {
-				any.file = a.file
-			}
-			if a.outcome == passed || a.outcome == skipped && a.result == nil { // it held, or was not run
+			file = cmp.Or(file, a.file) // of a result from before scenarios named their files
+		}
+		for _, a := range all[name] {
+			if a.outcome == skipped && a.result == nil { // it was not run
 				continue
 			}
-			severe := a.outcome == failed || a.kind == "defect" || a.kind == "environment"
-			line := a.id + ": " + a.message
-			if a.outcome == failed && a.result != nil {
-				line = a.id + ": " + a.name + ": " + a.message
+			own := byID[a.id]
+			if own == nil {
+				own = &annotation{scenario: name, file: file}
+				ids, byID[a.id] = append(ids, a.id), own
 			}
-			if severe && level != "error" {
-				level, place = "error", assertion{} // its own line, not that of what is inconclusive
-			}
-			if level == "" {
-				level = "warning"
-			}
-			if place.file == "" && (severe || level == "warning") {
-				place.file, place.line = a.file, a.line
-			}
-			if !slices.Contains(text, line) { // a trial may be inconclusive for several premises
-				text = append(text, line)
+			own.add(a)
+		}
+		turns := map[string]int{}
+		for _, id := range ids {
+			if own := byID[id]; own.level != "" {
+				own.turn = turns[own.level]
+				turns[own.level]++
+				said[own.level] = append(said[own.level], *own)
 			}
 		}
-		if level == "" {
-			continue
-		}
-		if place.file == "" {
-			place = any
-		}
-		file := ""
-		if place.file != "" {
-			file = at(place.file)
-		}
-		said[level] = append(said[level], GitHubCommand(level, file, place.line, "retrylab: "+escape(name), strings.Join(text, "\n")))
 	}
 	var b strings.Builder
 	for _, level := range []string{"error", "warning"} {
 		list := said[level]
+		slices.SortStableFunc(list, func(a, b annotation) int { return cmp.Compare(a.turn, b.turn) })
 		n := min(len(list), annotationsMost)
-		b.WriteString(strings.Join(list[:n], ""))
+		for _, own := range list[:n] {
+			file := ""
+			if own.file != "" {
+				file = at(own.file)
+			}
+			b.WriteString(GitHubCommand(level, file, own.line, "retrylab: "+escape(own.scenario), strings.Join(own.text, "\n")))
+		}
 		if more := len(list) - n; more > 0 {
 			b.WriteString(GitHubCommand(level, "", 0, "retrylab", fmt.Sprintf("%d more in the summary", more)))
 		}
 	}
 	return b.String()
+}
+
+// annotation is what is said of one configuration, whatever its seeds.
+type annotation struct {
+	scenario string
+	level    string // error, warning, or "" where there is nothing to say
+	file     string // of the scenario, unless a check names one
+	line     int    // of the first check that says so, 0 for none
+	text     []string
+	turn     int // how many of its scenario are before it
+}
+
+// add takes in what one assertion came to.
+func (n *annotation) add(a assertion) {
+	if a.outcome == passed {
+		return
+	}
+	severe := a.outcome == failed || a.kind == "defect" || a.kind == "environment"
+	line := a.id + ": " + a.message
+	if a.outcome == failed && a.result != nil {
+		line = a.id + ": " + a.name + ": " + a.message
+	}
+	if severe && n.level != "error" {
+		n.level, n.line = "error", 0 // its own line, not that of what is inconclusive
+	}
+	if n.level == "" {
+		n.level = "warning"
+	}
+	if n.line == 0 && a.line > 0 && (severe || n.level == "warning") {
+		n.file, n.line = a.file, a.line
+	}
+	if !slices.Contains(n.text, line) { // a trial may be inconclusive for several premises
+		n.text = append(n.text, line)
+	}
+}
+
+// GitHubGroup returns the workflow commands around a part of a log that is folded, with a title of any kind.
+func GitHubGroup(title string) (begin, end string) {
+	const most = 200 // bytes: it is one line of a log
+	if len(title) > most {
+		title = strings.ToValidUTF8(title[:most], "") + "…"
+	}
+	title = strings.ReplaceAll(escape(title), "##[", `#\u0023[`) // the old form of a command, anywhere in a line
+	return "::group::" + commandData.Replace(title) + "\n", "::endgroup::\n"
 }

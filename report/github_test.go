@@ -96,36 +96,38 @@ func readCommand(line string) (c workflowCommand, ok bool) {
 }
 
 // TestGitHubAnnotations reads the annotations of every document again: each is one command, there are at
-// most ten of a kind, and a scenario is named in the one of its worst verdict.
+// most ten of a kind, and a configuration is named in the one of its worst verdict.
 func TestGitHubAnnotations(t *testing.T) {
 	t.Parallel()
 	docs := readable()
 	docs["many"] = many()
 	for name, d := range docs {
-		want := map[string]string{}
+		type configuration struct{ scenario, id string }
+		want := map[configuration]string{}
 		for _, r := range d.Results {
-			level := ""
+			level, own := "", configuration{escape(r.Scenario), escape(r.ID)}
 			switch {
 			case r.Verdict == lab.NotAsExpected && slices.ContainsFunc(r.Checks, func(c lab.Check) bool { return !c.Held }), r.Defect, r.Environment:
 				level = "error"
 			case r.Verdict == lab.Inconclusive:
 				level = "warning"
 			}
-			if was := want[escape(r.Scenario)]; level != "" && was != "error" {
-				want[escape(r.Scenario)] = level
+			if level != "" && want[own] != "error" {
+				want[own] = level
 			}
 		}
 		for _, x := range ofChanges(d.Comparison) {
-			switch was := want[escape(x.Scenario)]; x.Kind {
+			own := configuration{escape(x.Scenario), escape(x.ID)}
+			switch was := want[own]; x.Kind {
 			case lab.ChangeMeasured, lab.ChangeNew, lab.ChangeGone:
-				want[escape(x.Scenario)] = "error"
+				want[own] = "error"
 			case lab.ChangeOpen:
 				if was == "" {
-					want[escape(x.Scenario)] = "warning"
+					want[own] = "warning"
 				}
 			}
 		}
-		got := map[string]string{}
+		got := map[configuration]bool{}
 		levels := map[string]int{}
 		more := 0
 		for line := range strings.Lines(GitHubAnnotations(d, nowhere)) {
@@ -142,18 +144,17 @@ func TestGitHubAnnotations(t *testing.T) {
 				more += n
 				continue
 			}
-			got[scenario] = c.name
+			for own, level := range want {
+				if own.scenario == scenario && level == c.name && strings.HasPrefix(c.data, own.id+": ") {
+					got[own] = true
+				}
+			}
 			if c.data == "" || len(c.data) > 4096 || c.properties["file"] != "" || c.properties["line"] != "" {
 				t.Errorf("%s: %+v", name, c)
 			}
 		}
 		if levels["error"] > 10 || levels["warning"] > 10 || len(got)+more != len(want) {
 			t.Errorf("%s: %v and %d more, want %d", name, levels, more, len(want))
-		}
-		for scenario, level := range got {
-			if want[scenario] != level {
-				t.Errorf("%s: %s is a %q, want %q", name, scenario, level, want[scenario])
-			}
 		}
 	}
 }
@@ -209,6 +210,46 @@ func TestGitHubPlace(t *testing.T) {
 		if !strings.HasPrefix(got, tt.want) || strings.Count(got, "\n") != 1 {
 			t.Errorf("%s: %q, want %q…", tt.name, got, tt.want)
 		}
+	}
+}
+
+// TestGitHubTurns: where there is no room for all, no scenario has two annotations before another has one, and what has
+// no line of its own stands at the file of its scenario.
+func TestGitHubTurns(t *testing.T) {
+	t.Parallel()
+	var results []lab.Result
+	var infos []lab.ScenarioInfo
+	for i := range 4 {
+		name := fmt.Sprint("s", i)
+		infos = append(infos, lab.ScenarioInfo{Name: name, File: name + ".yaml"})
+		for k := range 5 {
+			results = append(results, lab.Result{
+				Scenario: name, ID: fmt.Sprint("c", k), Verdict: lab.NotAsExpected,
+				Checks: []lab.Check{{Kind: "expect", Name: "effects", Expected: "1", Actual: "2", File: name + ".yaml", Line: k}},
+			})
+		}
+	}
+	var got []string
+	for line := range strings.Lines(GitHubAnnotations(document(infos, results...), here)) {
+		c, _ := readCommand(line)
+		id, _, _ := strings.Cut(c.data, ":")
+		got = append(got, c.properties["file"]+":"+c.properties["line"]+" "+id)
+	}
+	want := []string{
+		"s0.yaml:1 c0", "s1.yaml:1 c0", "s2.yaml:1 c0", "s3.yaml:1 c0", "s0.yaml:1 c1", "s1.yaml:1 c1", "s2.yaml:1 c1", "s3.yaml:1 c1",
+		"s0.yaml:2 c2", ": 11 more in the summary",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestGitHubGroup folds under a title of any kind, in one line.
+func TestGitHubGroup(t *testing.T) {
+	t.Parallel()
+	begin, end := GitHubGroup("a\n::error::b%0A\x1b[1m" + strings.Repeat("注", 100))
+	if !strings.HasPrefix(begin, "::group::a") || strings.Count(begin, "\n") != 1 || strings.Contains(begin, "%0A") || strings.ContainsRune(begin, 0x1b) || len(begin) > 250 || end != "::endgroup::\n" {
+		t.Errorf("%q, %q", begin, end)
 	}
 }
 

@@ -18,6 +18,9 @@ type Options struct {
 	Rows     bool   // print the order rows as the database has them
 	Wide     bool   // every column in full, however wide the lines become
 	Verbose  bool   // say of the database what it is, how it is set, and how it counted
+	// Section is called in the table of several scenarios where one of them begins, with its name and title, and
+	// with "" where it ends; nil calls nothing.
+	Section func(title string) error
 }
 
 // Format is one way to print a document. It writes the whole of it or returns an error.

@@ -26,8 +26,20 @@ func writeTable(w io.Writer, d *lab.Document, o Options) error {
 func (p *page) writeTable(w io.Writer, d *lab.Document, o Options) error {
 	blocks := blocksOf(d)
 	suite := d.Comparison == nil && (len(blocks) > 1 || len(d.Scenarios) > 1)
+	section := func(title string) error {
+		if o.Section == nil || !suite {
+			return nil
+		}
+		if err := p.write(w); err != nil {
+			return err
+		}
+		return o.Section(title)
+	}
 	for _, b := range blocks {
 		p.gap()
+		if err := section(strings.TrimSuffix(b.info.Name+": "+b.info.Title, ": ")); err != nil {
+			return err
+		}
 		p.headline(d, b)
 		grids := sweepsOf(d, b)
 		if o.Timeline == "always" || o.Timeline != "never" && !suite && grids == nil && d.Comparison == nil {
@@ -50,6 +62,9 @@ func (p *page) writeTable(w io.Writer, d *lab.Document, o Options) error {
 			if err := p.orders(b); err != nil {
 				return fmt.Errorf("scenario %q: %w", b.info.Name, err)
 			}
+		}
+		if err := section(""); err != nil {
+			return err
 		}
 	}
 	p.stores(d)
@@ -121,10 +136,12 @@ func Summary(w io.Writer, d *lab.Document, o Options) error {
 	return p.write(w)
 }
 
+// write writes what has come since the last time.
 func (p *page) write(w io.Writer) error {
-	if _, err := w.Write(p.buf.Bytes()); err != nil {
+	if _, err := w.Write(p.buf.Bytes()[p.written:]); err != nil {
 		return fmt.Errorf("write table: %w", err)
 	}
+	p.written = p.buf.Len()
 	return nil
 }
 
@@ -327,8 +344,9 @@ func (b *block) store() *lab.Store {
 // page collects the lines of a report.
 type page struct {
 	*setting
-	beside *Column // one more column, before the orders
-	buf    bytes.Buffer
+	beside  *Column // one more column, before the orders
+	buf     bytes.Buffer
+	written int // how much of buf is
 }
 
 func (p *page) line(text string) {
@@ -588,6 +606,16 @@ func (p *page) skipped(d *lab.Document) {
 	}
 }
 
+// whyNothing is the reason for which nothing ran that could have been.
+func (p *page) whyNothing(d *lab.Document) string {
+	for _, s := range d.Skipped {
+		if why, cut := strings.CutPrefix(s.Reason, "not run: "); cut {
+			return ": " + p.prose(why)
+		}
+	}
+	return ""
+}
+
 // summary counts the verdicts. One scenario whose rows all held needs none: they are on the screen.
 func (p *page) summary(d *lab.Document, suite bool) {
 	scenarios := make(map[string]bool)
@@ -604,7 +632,7 @@ func (p *page) summary(d *lab.Document, suite bool) {
 		if d.Run.Interrupted {
 			p.line(p.paint(warn, "interrupted before any result was complete"))
 		} else {
-			p.line(p.paint(warn, "nothing ran"))
+			p.wrapped(warn, "", "nothing ran"+p.whyNothing(d), 2)
 		}
 		return
 	}

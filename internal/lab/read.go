@@ -48,11 +48,22 @@ func placed(name string, data []byte, err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	what := err.Error()
+	begin := bytes.TrimSpace(data)
 	switch {
+	case len(begin) == 0:
+		what = "there is nothing in it"
+	case errors.As(err, &syntax) && begin[0] != '{' && begin[0] != '[':
+		offset, what = syntax.Offset, "it is no JSON: "+what
+	case errors.As(err, &syntax) && syntax.Offset >= int64(len(data)):
+		offset, what = syntax.Offset, "it ends before the result does: was it cut off?"
+	case errors.As(err, &syntax) && isLines(begin):
+		what = "it has one JSON object to a line, as the format ndjson has: a result is read from the format json"
 	case errors.As(err, &syntax):
 		offset = syntax.Offset
+	case errors.As(err, &kind) && kind.Field == "":
+		what = fmt.Sprintf("it is JSON, but no result: it is %s", withArticle(kind.Value))
 	case errors.As(err, &kind):
-		offset, what = kind.Offset, fmt.Sprintf("%s cannot be a %s", kind.Field, kind.Value)
+		offset, what = kind.Offset, fmt.Sprintf("%s cannot be %s", kind.Field, withArticle(kind.Value))
 	}
 	if offset < 0 || offset > int64(len(data)) {
 		return fmt.Errorf("%s: %s", name, what)
@@ -61,4 +72,21 @@ func placed(name string, data []byte, err error) error {
 	line := bytes.Count(before, []byte("\n")) + 1
 	column := len(before) - bytes.LastIndexByte(before, '\n') - 1
 	return fmt.Errorf("%s:%d:%d: %s", name, line, max(column, 1), what)
+}
+
+// isLines reports whether data is the events and results of a run, one object to a line.
+func isLines(data []byte) bool {
+	var first struct {
+		Type string `json:"type"`
+	}
+	line, _, several := bytes.Cut(data, []byte("\n"))
+	return several && json.Unmarshal(line, &first) == nil && first.Type != ""
+}
+
+// withArticle is a kind of JSON in a sentence.
+func withArticle(kind string) string {
+	if strings.ContainsRune("aeo", rune(kind[0])) {
+		return "an " + kind
+	}
+	return "a " + kind
 }

@@ -194,6 +194,7 @@ type ScenarioInfo struct {
 	Name   string `json:"name"`
 	Title  string `json:"title"`
 	Family string `json:"family"`
+	File   string `json:"file,omitempty"` // as it was named; of a built-in one its place in the source
 	Lesson string `json:"lesson"`
 	// Shown is one or two sentences that say what the numbers came to.
 	Shown    string   `json:"shown"`

@@ -681,7 +681,7 @@ func finish(doc *lab.Document, list []*scenarios.Scenario, jobs []job, results [
 			continue
 		}
 		info := lab.ScenarioInfo{
-			Name: s.Name, Title: s.Title, Family: s.Family, Lesson: s.Lesson, Next: s.Next,
+			Name: s.Name, Title: s.Title, Family: s.Family, File: s.File, Lesson: s.Lesson, Next: s.Next,
 			Currency: s.Currency, Begin: s.Begin,
 		}
 		if len(doc.Run.Vary) == 0 {
