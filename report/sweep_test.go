@@ -1,6 +1,8 @@
 package report
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -199,6 +201,35 @@ func TestVerdictColours(t *testing.T) {
 	} {
 		if text := printed(t, Table, d, Options{Width: width, Color: true, Unicode: true}); !strings.Contains(text, want) {
 			t.Errorf("%d columns: there is no %q in\n%q", width, want, text)
+		}
+	}
+}
+
+// TestExtraInTimeline: orders beyond the wanted ones have a mark of their own, by operation, and a legend.
+func TestExtraInTimeline(t *testing.T) {
+	t.Parallel()
+	r := lab.Result{Scenario: "s", Configuration: "one", ID: "one", Verdict: lab.Measured, Nodes: []lab.Node{}}
+	add := func(kind lab.Kind, op, try, node string, at int64, order int64) {
+		r.Events = append(r.Events, lab.Event{At: lab.FromMillis(at), Kind: kind, Operation: op, Send: op + "/retry." + try, Node: node, Order: order})
+	}
+	for i, op := range []string{"op-1", "op-2"} {
+		r.Events = append(r.Events, lab.Event{Kind: lab.Start, Operation: op})
+		for n, try := range []string{"1", "2"}[:2-i] {
+			at, order := int64(1000*n+500*i), int64(10*i+n+1)
+			add(lab.Send, op, try, "caller", at, 0)
+			add(lab.Arrival, op, try, "order-1", at, 0)
+			add(lab.Commit, op, try, "order-1", at+400, order)
+			r.Orders = append(r.Orders, lab.Effect{Order: order, Operation: op})
+		}
+	}
+	slices.SortStableFunc(r.Events, func(a, b lab.Event) int { return cmp.Compare(a.At, b.At) })
+	d := &lab.Document{Scenarios: []lab.ScenarioInfo{{Name: "s"}}, Results: []lab.Result{r}}
+	for unicode, marks := range map[bool][2]string{true: {"●", "◆"}, false: {"*", "@"}} {
+		text := printed(t, Table, d, Options{Width: 100, Unicode: unicode, Timeline: "always"})
+		for _, want := range []string{marks[0] + " 0.4s", marks[0] + " 0.9s", marks[1] + " 1.4s", marks[0] + " order committed", marks[1] + " order beyond the wanted one"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("there is no %q in\n%s", want, text)
+			}
 		}
 	}
 }
