@@ -172,7 +172,7 @@ func (a *app) completionScripts(parent *cobra.Command) {
 					return err
 				}
 				fmt.Fprint(&script, bashNeeds)
-				_, err := script.WriteTo(a.stdout)
+				_, err := script.WriteTo(c.OutOrStdout())
 				return err
 			}
 		case "zsh":

@@ -158,7 +158,7 @@ func TestReportNotWritten(t *testing.T) {
 	for _, format := range []string{"table", "json"} {
 		var stderr bytes.Buffer
 		code := Main([]string{"run", "read-timeout:one-attempt", "--format", format}, strings.NewReader(""), brokenWriter{}, &stderr)
-		if code != suite.ExitEnvironment || !strings.HasPrefix(stderr.String(), "retrylab: write the report: ") {
+		if code != suite.ExitEnvironment || !strings.HasPrefix(stderr.String(), "retrylab: cannot write the "+format+" report to standard output: ") {
 			t.Errorf("%s: it exits with %d: %s", format, code, stderr.String())
 		}
 	}

@@ -27,7 +27,7 @@ func TestServe(t *testing.T) {
 	}{
 		{"as it is", []string{"--listen", "127.0.0.1:0"}, nil, syscall.SIGTERM, "order-1 listens on ", true},
 		{"quiet, by the environment", []string{"--quiet"}, []string{"RETRYLAB_LISTEN=127.0.0.1:0", "RETRYLAB_NAME=order-2", "RETRYLAB_STORE=sqlite"}, syscall.SIGINT, "order-2 listens on ", false},
-		{"of a scenario", []string{"read-timeout:key-unique-index", "--listen", "localhost:0", "--set", "server.processing=1ms"}, nil, syscall.SIGTERM, "order-1 listens on ", true},
+		{"of a scenario", []string{"read-timeout:key-unique-index", "--listen", "localhost:0"}, nil, syscall.SIGTERM, "order-1 listens on ", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
