@@ -363,6 +363,9 @@ func demanded(old, r *lab.Result) []string {
 		case !o.Held && c.Held:
 			holds = append(holds, name)
 		}
+		if o.Undefined != c.Undefined {
+			out = append(out, fmt.Sprintf("%s: can be told: %s, was %s", name, yes(!c.Undefined), yes(!o.Undefined)))
+		}
 		if o.Expected != c.Expected {
 			out = append(out, fmt.Sprintf("%s: %s is demanded, was %s", name, orNone(c.Expected), orNone(o.Expected)))
 		}

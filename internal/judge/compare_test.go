@@ -137,58 +137,61 @@ func TestMeasuredSeesAll(t *testing.T) {
 	t.Parallel()
 	identity := map[string]bool{"Scenario": true, "ID": true, "Seed": true}
 	place := map[string]bool{"File": true, "Line": true, "Column": true, "Evidence": true, "Created": true, "ChosenBy": true, "Counting": true}
-	var each func(path string, v reflect.Value, changed func(path string))
-	each = func(path string, v reflect.Value, changed func(path string)) {
-		old := reflect.New(v.Type()).Elem()
-		old.Set(v)
-		switch v.Kind() {
+	// each changes every part of is, which was holds as it was; a list, a pointer or a map is filled in both before what is
+	// in it is changed.
+	var each func(path string, was, is reflect.Value, changed func(path string))
+	each = func(path string, was, is reflect.Value, changed func(path string)) {
+		before := reflect.New(is.Type()).Elem()
+		before.Set(was)
+		switch is.Kind() {
 		case reflect.Struct:
-			for i := range v.NumField() {
-				if name := v.Type().Field(i).Name; !place[name] && !(path == "" && identity[name]) {
-					each(path+"."+name, v.Field(i), changed)
+			for i := range is.NumField() {
+				if name := is.Type().Field(i).Name; !place[name] && !(path == "" && identity[name]) {
+					each(path+"."+name, was.Field(i), is.Field(i), changed)
 				}
 			}
 			return
 		case reflect.Pointer:
-			v.Set(reflect.New(v.Type().Elem()))
+			is.Set(reflect.New(is.Type().Elem()))
 			changed(path)
-			each(path, v.Elem(), changed)
+			was.Set(reflect.New(is.Type().Elem()))
+			each(path, was.Elem(), is.Elem(), changed)
 		case reflect.Slice:
-			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			is.Set(reflect.MakeSlice(is.Type(), 1, 1))
 			changed(path)
-			each(path+"[0]", v.Index(0), changed)
+			was.Set(reflect.MakeSlice(is.Type(), 1, 1))
+			each(path+"[0]", was.Index(0), is.Index(0), changed)
 		case reflect.Map:
-			v.Set(reflect.MakeMap(v.Type()))
-			entry := reflect.New(v.Type().Elem()).Elem()
+			is.Set(reflect.MakeMap(is.Type()))
+			entry := reflect.New(is.Type().Elem()).Elem()
 			switch entry.Kind() {
 			case reflect.String:
 				entry.SetString("x")
 			default:
 				entry.SetInt(1)
 			}
-			v.SetMapIndex(reflect.ValueOf("k"), entry)
+			is.SetMapIndex(reflect.ValueOf("k"), entry)
 			changed(path)
 		case reflect.String:
-			v.SetString("x")
+			is.SetString("x")
 			changed(path)
 		case reflect.Bool:
-			v.SetBool(!v.Bool())
+			is.SetBool(!is.Bool())
 			changed(path)
 		case reflect.Int, reflect.Int64:
-			v.SetInt(int64(3 * time.Second)) // an event's time in a document is in milliseconds
+			is.SetInt(int64(3 * time.Second)) // an event's time in a document is in milliseconds
 			changed(path)
 		case reflect.Float64:
-			v.SetFloat(3)
+			is.SetFloat(3)
 			changed(path)
 		default:
-			t.Fatalf("%s is a %s, which this test does not know", path, v.Kind())
+			t.Fatalf("%s is a %s, which this test does not know", path, is.Kind())
 		}
-		v.Set(old)
+		was.Set(before)
+		is.Set(before)
 	}
-	r := came("a", 1, 1, ok, 100)
-
-	r2 := r
-	each("", reflect.ValueOf(&r2).Elem(), func(path string) {
+	r, r2 := came("a", 1, 1, ok, 100), came("a", 1, 1, ok, 100)
+	each("", reflect.ValueOf(&r).Elem(), reflect.ValueOf(&r2).Elem(), func(path string) {
 		if path == ".Verdict" || path == ".Why" || path == ".Defect" || path == ".Environment" {
 			return // of what is inconclusive, which is not compared
 		}
