@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"time"
 
 	"retrylab/internal/lab"
 )
@@ -135,7 +136,7 @@ func (a *axis) ticks() []tick {
 func (a *axis) name(ms int64) string {
 	ms = round(ms, grainOf(a.end))
 	if a.end >= 600_000 && ms >= 60_000 {
-		return inUnits(ms)
+		return lab.Units(lab.FromMillis(ms).Truncate(time.Second))
 	}
 	return clock(ms)
 }

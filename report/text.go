@@ -281,32 +281,14 @@ func widest(cell string) int {
 	return n
 }
 
-// clock writes an instant of scenario time: 0s, 60.15s, 1h30m. Seconds reach to ten minutes since
-// time-outs and waits are set in seconds; beyond that their fractions are of no interest.
+// clock writes an instant of scenario time. In a picture of ten minutes and more fractions of a second are of no
+// interest.
 func clock(ms int64) string {
-	if ms < 0 {
-		return "-" + clock(-ms)
+	d := lab.FromMillis(ms)
+	if d.Abs() >= 10*time.Minute {
+		d = d.Truncate(time.Second)
 	}
-	if ms < 600_000 {
-		return strconv.FormatFloat(float64(ms)/1000, 'f', -1, 64) + "s"
-	}
-	return inUnits(ms)
-}
-
-// inUnits writes an instant in hours, minutes and whole seconds.
-func inUnits(ms int64) string {
-	var b strings.Builder
-	for _, unit := range []struct {
-		ms   int64
-		name byte
-	}{{3_600_000, 'h'}, {60_000, 'm'}, {1000, 's'}} {
-		if n := ms / unit.ms; n > 0 {
-			b.WriteString(strconv.FormatInt(n, 10))
-			b.WriteByte(unit.name)
-		}
-		ms %= unit.ms
-	}
-	return b.String()
+	return lab.Clock(d)
 }
 
 // timeOfDay writes the time of day ms after begin (hh:mm:ss.mmm), or "" when begin is none.

@@ -40,6 +40,7 @@ var bans = []ban{
 			{"cmd/main.go", "the root of everything"},
 			{"internal/engine/trial.go", "the root of a trial: nothing in a bubble may wait for a context from outside"},
 			{"internal/suite/suite.go", "--time-limit is real time"},
+			{"internal/suite/databases.go", "what was opened is ended in real time, also after an interrupt"},
 			{"internal/vtime/clock.go", "scenario time is turned into a context's here"},
 			{"caller/trip.go", "a limit's end comes from the clock, and is kept beside the context to be asked for"},
 			{"slowserver/store/sqlite/sqlite.go", "opening a file takes no scenario time, and Open has no context"},

@@ -213,9 +213,9 @@ func measured(old, r *lab.Result, same bool) []string {
 	add("answers", tally(old.Answers), tally(r.Answers))
 	add("ledgers", ledgersOf(old), ledgersOf(r))
 	add("state", state(old), state(r))
-	add("longest hold", seconds(lab.FromMillis(old.LongestHoldMs)), seconds(lab.FromMillis(r.LongestHoldMs)))
+	add("longest hold", lab.Clock(lab.FromMillis(old.LongestHoldMs)), lab.Clock(lab.FromMillis(r.LongestHoldMs)))
 	add("goodput", decimal(old.GoodputPerS)+"/s", decimal(r.GoodputPerS)+"/s")
-	add("settled", seconds(lab.FromMillis(old.SettledMs)), seconds(lab.FromMillis(r.SettledMs)))
+	add("settled", lab.Clock(lab.FromMillis(old.SettledMs)), lab.Clock(lab.FromMillis(r.SettledMs)))
 	if same {
 		add("machines", machines(old, r), machines(r, old))
 		add("configuration", old.Configuration, r.Configuration)
@@ -293,7 +293,7 @@ func course(old, r *lab.Result, same bool) []string {
 		if e.Detail != "" {
 			words = append(words, e.Detail)
 		}
-		return fmt.Sprintf("%s by %s at %s", strings.Join(words, " "), e.Node, seconds(lab.FromMillis(lab.Millis(e.At))))
+		return fmt.Sprintf("%s by %s at %s", strings.Join(words, " "), e.Node, lab.Clock(lab.FromMillis(lab.Millis(e.At))))
 	}
 	is, was, word := say(r.Events), say(old.Events), "was"
 	if !same {
@@ -305,7 +305,7 @@ func course(old, r *lab.Result, same bool) []string {
 			at = min(at, lab.Millis(list[i].At))
 		}
 	}
-	text := fmt.Sprintf("the course of events differs, first at %s: ", seconds(lab.FromMillis(at)))
+	text := fmt.Sprintf("the course of events differs, first at %s: ", lab.Clock(lab.FromMillis(at)))
 	if is != was {
 		return []string{text + fmt.Sprintf("%s, %s %s", is, word, was)}
 	}

@@ -95,7 +95,7 @@ var metrics = []metric{
 	{name: "failed", of: func(r *lab.Result) int { return r.Beliefs.Failed }, belief: true},
 	{name: "unknown", of: func(r *lab.Result) int { return r.Beliefs.Unknown }, belief: true},
 	{name: callerDone, of: doneMs, told: func(a, b int) string {
-		return fmt.Sprintf("the caller is done after %s instead of %s", seconds(lab.FromMillis(int64(b))), seconds(lab.FromMillis(int64(a))))
+		return fmt.Sprintf("the caller is done after %s instead of %s", lab.Clock(lab.FromMillis(int64(b))), lab.Clock(lab.FromMillis(int64(a))))
 	}},
 }
 
@@ -240,7 +240,7 @@ func (m metric) between(low, high int) string {
 func (m metric) show(n int) string {
 	switch m.name {
 	case callerDone:
-		return seconds(lab.FromMillis(int64(n)))
+		return lab.Clock(lab.FromMillis(int64(n)))
 	case "amount":
 		return money(int64(n))
 	}

@@ -98,7 +98,7 @@ func overTime(r, cure *lab.Result) string {
 			}
 			return fmt.Sprintf("%s within %s at the most%s in %q.", plural(s.PeakStarts, "send"), s.Window(), after, r.Configuration)
 		case s.Recovery.Recovered:
-			return fmt.Sprintf("Back %s after the end of the disturbance in %q.", seconds(lab.FromMillis(s.Recovery.AfterMs)), r.Configuration)
+			return fmt.Sprintf("Back %s after the end of the disturbance in %q.", lab.Clock(lab.FromMillis(s.Recovery.AfterMs)), r.Configuration)
 		}
 		return fmt.Sprintf("The disturbance is over and the goodput stays at %s operations a second in %q.", decimal(s.Recovery.GoodputPerS), r.Configuration)
 	}
@@ -186,5 +186,5 @@ func plural(n int, noun string) string {
 }
 
 func waited(r *lab.Result) string {
-	return seconds(time.Duration(r.CallerDoneMs) * time.Millisecond)
+	return lab.Clock(time.Duration(r.CallerDoneMs) * time.Millisecond)
 }

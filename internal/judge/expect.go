@@ -218,7 +218,7 @@ func moment(name string, want func(*scenarios.Expect) *time.Duration, got func(v
 			return "", "", false, false
 		}
 		g := got(v)
-		return seconds(*w), seconds(g), v.near()(*w, g), true
+		return lab.Clock(*w), lab.Clock(g), v.near()(*w, g), true
 	}}
 }
 
@@ -251,7 +251,7 @@ func counts(name string, want func(*scenarios.Expect) map[string]int, got func(v
 func list(times []time.Duration) string {
 	var out []string
 	for _, t := range times {
-		out = append(out, seconds(t))
+		out = append(out, lab.Clock(t))
 	}
 	return "[" + strings.Join(out, ", ") + "]"
 }

@@ -341,15 +341,8 @@ func (v view) evidence(kinds ...lab.Kind) []string {
 			if len(out) == most {
 				return append(out, "…")
 			}
-			out = append(out, strings.TrimSpace(fmt.Sprintf("%s at %s %s %s", e.Kind, seconds(e.At), e.Path(), e.Detail)))
+			out = append(out, strings.TrimSpace(fmt.Sprintf("%s at %s %s %s", e.Kind, lab.Clock(e.At), e.Path(), e.Detail)))
 		}
 	}
 	return out
-}
-
-// seconds writes a time as people read it: 12s, 0.1s, 60.15s.
-func seconds(d time.Duration) string {
-	s := fmt.Sprintf("%.3f", d.Round(time.Millisecond).Seconds())
-	s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
-	return s + "s"
 }

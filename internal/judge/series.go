@@ -28,10 +28,10 @@ var (
 			}
 			r := v.recovery()
 			if !r.Recovered {
-				return seconds(*e.RecoveredAfter), "never", false, true
+				return lab.Clock(*e.RecoveredAfter), "never", false, true
 			}
 			after := lab.FromMillis(r.AfterMs)
-			return seconds(*e.RecoveredAfter), seconds(after), (*e.RecoveredAfter - after).Abs() <= rounding, true // it is a number of windows
+			return lab.Clock(*e.RecoveredAfter), lab.Clock(after), (*e.RecoveredAfter - after).Abs() <= rounding, true // it is a number of windows
 		},
 	}
 )
