@@ -84,6 +84,9 @@ type scene struct {
 	Wide                                                  bool
 }
 
+// Last is the place of the last column of the table of results, the verdict.
+func (s scene) Last() int { return len(s.Heads) - 1 }
+
 // A sheet is a table of words: its first column names the rows.
 type sheet struct {
 	Caption string
@@ -118,9 +121,12 @@ type tableHead struct {
 }
 
 type tableRow struct {
-	Cells  []tableHead
-	Grade  string
-	Anchor string
+	// Of a row that is sound the last cell, the verdict, in parts: what the numbers mean for the user of the
+	// service is a warning, though it was expected, and what others say is neither.
+	Verdict, Facts, Said string
+	Cells                []tableHead
+	Grade                string
+	Anchor               string
 }
 
 type figure struct {
@@ -313,6 +319,17 @@ func (p *page) scene(d *lab.Document, b *block, n, results int) scene {
 		row := tableRow{Grade: grade(r)}
 		for _, f := range fields {
 			row.Cells = append(row.Cells, tableHead{f.cells[i], f.right})
+		}
+		if r.Verdict == lab.AsExpected || r.Verdict == lab.Measured {
+			last := &row.Cells[len(row.Cells)-1]
+			told, said, also := strings.Cut(last.Text, ";")
+			word, facts, _ := strings.Cut(told, ",")
+			if row.Verdict = word; facts != "" {
+				row.Facts = "," + facts
+			}
+			if also {
+				row.Said = ";" + said
+			}
 		}
 		if slices.Contains(pictured, r) {
 			row.Anchor = id + "-" + strconv.Itoa(i+1)
