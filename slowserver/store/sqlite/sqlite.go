@@ -209,6 +209,12 @@ func (d *Database) open(name string, o store.Options) (*Store, error) {
 	if s.db, err = connect(s.path, s.busy); err != nil {
 		return nil, err
 	}
+	// The first statement makes the index of the log, and turns others away meanwhile (SQLITE_BUSY_RECOVERY): it
+	// is over before anybody has the store.
+	var version int
+	if err := s.db.QueryRow("PRAGMA schema_version").Scan(&version); err != nil {
+		return nil, errors.Join(fmt.Errorf("open store sqlite: %w", err), s.Close())
+	}
 	return s, nil
 }
 

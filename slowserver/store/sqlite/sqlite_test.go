@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -351,5 +352,36 @@ func TestAttach(t *testing.T) {
 	}
 	if err := database.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFirstTogether: the first statements on a new file come at once. SQLite makes the index of its log with the
+// first, and turns others away meanwhile, who on the virtual clock do not wait.
+func TestFirstTogether(t *testing.T) {
+	t.Parallel()
+	database, err := New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		s, err := database.open(fmt.Sprintf("trial-%d", i), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		gate := make(chan struct{})
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				<-gate
+				if _, err := s.Count(t.Context(), "op-1"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		close(gate)
+		group.Wait()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
