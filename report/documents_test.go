@@ -620,7 +620,8 @@ func herd(recovery bool) *lab.Document {
 	made := func(name string, verdict lab.Verdict, starts, ok []int) lab.Result {
 		r := judged(name, strings.ReplaceAll(name, " ", "-"), verdict)
 		r.Events, r.Orders = []lab.Event{}, []lab.Effect{}
-		s := &lab.Series{WindowMs: 200, Starts: starts, OK: ok}
+		none := make([]int, len(starts))
+		s := &lab.Series{WindowMs: 200, Operations: none, Starts: starts, Arrivals: none, OK: ok, Queue: none}
 		s.Count(&s.Operations, 0)
 		s.Fill()
 		s.Summary(200*time.Millisecond, 0)

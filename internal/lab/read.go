@@ -33,7 +33,30 @@ func ReadDocument(name string, data []byte) (*Document, error) {
 	if d.Run.ID != "" && !IsRunID(d.Run.ID) {
 		return nil, fmt.Errorf("%s: its run has the id %q, and ids are hexadecimal digits", name, d.Run.ID)
 	}
+	for i := range d.Results {
+		if s := d.Results[i].Series; s != nil {
+			if err := s.check(); err != nil {
+				return nil, fmt.Errorf("%s: results[%d].series: %w", name, i, err)
+			}
+		}
+	}
 	return &d, nil
+}
+
+// check refuses counts over time that no run can have written, and that nobody could draw.
+func (s *Series) check() error {
+	if s.WindowMs <= 0 {
+		return fmt.Errorf("window_ms is %d, and a window lasts a millisecond or more", s.WindowMs)
+	}
+	for _, list := range []struct {
+		name   string
+		counts []int
+	}{{"starts", s.Starts}, {"arrivals", s.Arrivals}, {"ok", s.OK}, {"queue", s.Queue}} {
+		if len(list.counts) != len(s.Operations) {
+			return fmt.Errorf("%s and operations have a count for each window, and are %d and %d long", list.name, len(list.counts), len(s.Operations))
+		}
+	}
+	return nil
 }
 
 // IsRunID reports whether a text has the form of a run's id, which makes the name of a directory: at most 64

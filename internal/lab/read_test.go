@@ -15,6 +15,8 @@ func TestReadDocument(t *testing.T) {
 		{"of a later major version", `{"schema": "retrylab.result", "schema_version": "2.0.0"}`, ` its schema_version is "2.0.0", and this version reads 1.0.0`},
 		{"an id that leads elsewhere", `{"schema": "retrylab.result", "schema_version": "1.0.0", "run": {"id": "../../etc"}}`, ` its run has the id "../../etc"`},
 		{"an id of another kind", `{"schema": "retrylab.result", "schema_version": "1.0.0", "run": {"id": "4F1C"}}`, ` its run has the id "4F1C"`},
+		{"counts of unlike length", `{"schema": "retrylab.result", "schema_version": "1.0.0", "results": [{"series": {"window_ms": 100, "operations": [1, 2], "starts": [1]}}]}`, " results[0].series: starts and operations have a count for each window, and are 1 and 2 long"},
+		{"windows of no length", `{"schema": "retrylab.result", "schema_version": "1.0.0", "results": [{"series": {}}]}`, " results[0].series: window_ms is 0"},
 		{"something else", `{"schema": "other"}`, ` it is JSON, but no result: its schema is "other" and not "retrylab.result"`},
 		{"a list", "[]", " it is JSON, but no result: it is an array"},
 		{"a list for a text", `{"schema": []}`, "1:12: schema cannot be an array"},
