@@ -72,8 +72,11 @@ type scene struct {
 	Notes                                                 []string
 	Heads                                                 []tableHead
 	Rows                                                  []tableRow
-	Grid                                                  *htmlGrid
-	Sheets                                                []sheet // what a comparison says
+	Grids                                                 []*htmlGrid
+	Ties                                                  []string // of the grids
+	Marks                                                 string   // what those in the grids mean
+	GridRows                                              string   // how many rows say the same, "" without a grid
+	Sheets                                                []sheet  // what a comparison says
 	Axis                                                  template.HTML
 	AxisNote                                              string
 	AxisHigh                                              int
@@ -102,10 +105,9 @@ type sheetRow struct {
 
 // An htmlGrid is a sweep.
 type htmlGrid struct {
-	Caption, Down, Legend, Rows string
-	Across                      []string
-	Lines                       []gridLine
-	Ties                        []string
+	Caption, Down string
+	Across        []string
+	Lines         []gridLine
 }
 
 type gridLine struct {
@@ -344,8 +346,10 @@ func (p *page) scene(d *lab.Document, b *block, n, results int) scene {
 		s.Heads[i].Text = strings.ToLower(strings.TrimSuffix(s.Heads[i].Text, "*"))
 	}
 	s.Sheets = p.sheets(d, b)
-	if sw := sweepOf(d, b); sw != nil {
-		s.Grid = p.htmlGrid(sw, b, func(r *lab.Result) string { return s.Rows[slices.Index(b.results, r)].Anchor })
+	sweeps := sweepsOf(d, b)
+	for _, sw := range sweeps {
+		s.Grids = append(s.Grids, p.htmlGrid(sw, func(r *lab.Result) string { return s.Rows[slices.Index(b.results, r)].Anchor }))
+		s.Marks, s.Ties, s.GridRows = legendOf(sweeps), p.tied(b), count(len(b.results), "row")
 	}
 	p.figures(&s, b, pictured, results)
 	for _, r := range b.results {
@@ -414,10 +418,10 @@ func (p *page) sheets(d *lab.Document, b *block) (out []sheet) {
 }
 
 // htmlGrid makes the grid of a sweep. anchor is where the picture of a result is, "" for nowhere.
-func (p *page) htmlGrid(s *sweep, b *block, anchor func(*lab.Result) string) *htmlGrid {
-	g := &htmlGrid{
-		Caption: p.sweepTitle(s), Down: lastStep(p.text(s.down.Path)), Legend: s.legend(), Ties: p.tied(b),
-		Rows: count(len(b.results), "row"),
+func (p *page) htmlGrid(s *sweep, anchor func(*lab.Result) string) *htmlGrid {
+	g := &htmlGrid{Caption: p.sweepTitle(s), Down: lastStep(p.text(s.down.Path))}
+	if s.name != "" {
+		g.Caption = p.text(s.name) + ": " + g.Caption
 	}
 	for _, across := range s.across.Values {
 		g.Across = append(g.Across, p.text(across))
@@ -435,7 +439,7 @@ func (p *page) htmlGrid(s *sweep, b *block, anchor func(*lab.Result) string) *ht
 			c := s.cell(down, across)
 			cell := gridCell{Orders: c.orders, Marks: c.marks}
 			for _, m := range markMeanings {
-				if strings.Contains(c.marks, m.mark) || m.mark == markNone && c.results == nil {
+				if strings.Contains(c.marks, m.mark) || c.orders == m.mark {
 					cell.Words += ", " + m.meaning
 				}
 			}
