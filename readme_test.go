@@ -19,6 +19,7 @@ import (
 	"retrylab/caller/policy"
 	"retrylab/caller/preset"
 	command "retrylab/cmd"
+	"retrylab/report"
 	"retrylab/scenarios"
 	"retrylab/slowserver/capacity"
 	"retrylab/slowserver/change"
@@ -260,6 +261,22 @@ func TestLinks(t *testing.T) {
 			if _, err := os.Stat(filepath.FromSlash(m[1])); err != nil {
 				t.Errorf("%s names %s, which is not there", page, m[1])
 			}
+		}
+	}
+}
+
+// TestFormatsPage: the table of formats, which is what people search, has each of them.
+func TestFormatsPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/output.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Formats\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, f := range report.Formats {
+		if !regexp.MustCompile("(?m)^\\|.*`" + f.Name + "`.*\\|.+\\|$").MatchString(section) {
+			t.Errorf("the table of formats lacks %s", f.Name)
 		}
 	}
 }
