@@ -47,7 +47,7 @@ func (a *app) dryRun(list []*scenarios.Scenario, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	b.Write(files)
+	b.Write(bytes.Join(files, []byte("---\n")))
 	out, err := a.openOutput(f.outputs.output)
 	if err != nil {
 		return err
@@ -62,13 +62,10 @@ func (a *app) dryRun(list []*scenarios.Scenario, f runFlags) error {
 	return nil
 }
 
-// resolved are the scenarios with every value that is in effect, as files of which each gives the same numbers.
-func (f *runFlags) resolved(list []*scenarios.Scenario) ([]byte, error) {
-	var b bytes.Buffer
-	for i, s := range list {
-		if i > 0 {
-			b.WriteString("---\n")
-		}
+// resolved are the scenarios with every value that is in effect, each as a file that gives the same numbers.
+func (f *runFlags) resolved(list []*scenarios.Scenario) (files [][]byte, err error) {
+	for _, s := range list {
+		var b bytes.Buffer
 		seeds, left := f.seedsOf(s)
 		if left > 0 {
 			say(&b, "# %d seeds more, which a file has no room for", left)
@@ -80,8 +77,9 @@ func (f *runFlags) resolved(list []*scenarios.Scenario) ([]byte, error) {
 			return nil, err
 		}
 		b.Write(out)
+		files = append(files, b.Bytes())
 	}
-	return b.Bytes(), nil
+	return files, nil
 }
 
 // seedsOf lists the seeds that a file must name to be run as it would be now; nil where it says so itself.

@@ -14,6 +14,7 @@ import (
 	"retrylab/internal/lab"
 	"retrylab/internal/suite"
 	"retrylab/report"
+	"retrylab/scenarios"
 )
 
 // kept are the reports that --out-dir keeps of a run.
@@ -36,9 +37,9 @@ const latest = "latest"
 type outDir struct {
 	root string
 	made bool // root was made for this run
-	// scenario is what was run, with every value that was in effect; nil keeps none.
-	scenario []byte
-	draft    string // where the run is written before it is put in its place; empty once it is
+	// scenarios are what was run, with every value that was in effect, by the names of their files.
+	scenarios map[string][]byte
+	draft     string // where the run is written before it is put in its place; empty once it is
 }
 
 // runName is what the directory of a run is called: its id, and what tells it from the whole run of that id. A
@@ -80,6 +81,18 @@ func openOutDir(root string) (*outDir, error) {
 	return o, nil
 }
 
+// keepScenarios keeps what is run: a file has one scenario, so several are in a directory.
+func (o *outDir) keepScenarios(list []*scenarios.Scenario, files [][]byte) {
+	o.scenarios = map[string][]byte{}
+	for i, s := range list {
+		name := "scenario.resolved.yaml"
+		if len(list) > 1 {
+			name = filepath.Join("resolved", s.Name+".yaml")
+		}
+		o.scenarios[name] = files[i]
+	}
+}
+
 // write writes every report into the draft and puts it in its place.
 func (o *outDir) write(doc *lab.Document, options report.Options) error {
 	fail := func(err error) error {
@@ -87,6 +100,9 @@ func (o *outDir) write(doc *lab.Document, options report.Options) error {
 	}
 	options.Color = false
 	for _, k := range kept {
+		if k.format.Name == report.Mermaid.Name && len(doc.Scenarios) > 1 {
+			k.file = "sequence.md" // Markdown with a diagram of each
+		}
 		f, err := os.Create(filepath.Join(o.draft, k.file))
 		if err != nil {
 			return fail(err)
@@ -95,8 +111,9 @@ func (o *outDir) write(doc *lab.Document, options report.Options) error {
 			return fail(err)
 		}
 	}
-	if o.scenario != nil {
-		if err := os.WriteFile(filepath.Join(o.draft, "scenario.resolved.yaml"), o.scenario, 0o666); err != nil {
+	for name, text := range o.scenarios {
+		place := filepath.Join(o.draft, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(place), 0o777), os.WriteFile(place, text, 0o666)); err != nil {
 			return fail(err)
 		}
 	}

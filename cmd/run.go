@@ -178,9 +178,11 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	}
 	defer outs.discard() // of no effect once they are kept
 	if outs.dir != nil {
-		if outs.dir.scenario, err = f.resolved(list); err != nil {
+		files, err := f.resolved(list)
+		if err != nil {
 			return err
 		}
+		outs.dir.keepScenarios(list, files)
 	}
 	f.options.Progress = bar.step
 	f.options.Opened = a.interrupts.onLeave
