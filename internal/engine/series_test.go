@@ -26,6 +26,7 @@ func TestSeries(t *testing.T) {
 	want := &lab.Series{
 		WindowMs: 500, Operations: []int{3, 0, 0, 0, 0, 0, 0}, Starts: []int{3, 0, 0, 0, 0, 0, 0}, Arrivals: []int{3, 0, 0, 0, 0, 0, 0},
 		OK: []int{0, 0, 1, 0, 1, 0, 1}, Queue: []int{2, 2, 1, 1, 0, 0, 0},
+		PeakAfterMs: 500,
 	}
 	if diff := cmp.Diff(want, obs.Series); diff != "" {
 		t.Error(diff)
