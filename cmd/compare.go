@@ -359,13 +359,17 @@ func resultArg(arg string) (path, id string) {
 	return arg, ""
 }
 
-// aboutRuns are the flags that mean nothing where nothing is run.
-var aboutRuns = []string{"set", "seed", "repeat", "seeds", "clock", "speed", "store", "redis", "pg-bindir", "jobs", "rows", "timeline", "out-dir", "otlp", "allow-host"}
+// aboutRuns are the flags that mean nothing where nothing is run, and aboutEvents those that mean nothing of a saved
+// result: it is told what changed, and not what took place.
+var (
+	aboutRuns   = []string{"set", "seed", "repeat", "seeds", "clock", "speed", "store", "redis", "pg-bindir", "jobs"}
+	aboutEvents = []string{"rows", "timeline", "out-dir", "otlp", "allow-host"}
+)
 
 // compareSaved holds one saved result against another, or against what it runs now.
 func (a *app) compareSaved(cmd *cobra.Command, args []string, f runFlags, both bool) error {
-	for _, name := range aboutRuns {
-		shows := slices.Contains([]string{"rows", "timeline", "out-dir", "otlp", "allow-host"}, name)
+	for i, name := range slices.Concat(aboutEvents, aboutRuns) {
+		shows := i < len(aboutEvents)
 		if f.origins.of[name] != "--"+name || !both && !shows {
 			continue
 		}

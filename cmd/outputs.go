@@ -150,9 +150,9 @@ func (a *app) openOutputs(cmd *cobra.Command, f outputFlags) (*outputs, error) {
 			err = add(kind, path, false)
 		}
 		if d, ok := a.written["report"]; ok && err != nil && i < len(d.Values) {
-			var wrong *usageError
-			errors.As(err, &wrong)
-			err = d.FailValue(i, err.Error(), wrong.hint)
+			if wrong := (*usageError)(nil); errors.As(err, &wrong) {
+				err = d.FailValue(i, wrong.Error(), wrong.hint)
+			}
 		}
 		if err != nil {
 			return nil, errors.Join(err, outs.discard())

@@ -129,9 +129,10 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	} else {
 		a.prepare(cmd, f)
 	}
+	begin := func() *progress { return a.newProgress(moment, f.outputs.quiet || f.dryRun, f.outputs.verbose) }
 	var bar *progress
 	if !slices.Contains(args, "-") { // to read all scenarios takes its time; to wait for somebody who writes one is no progress
-		bar = a.newProgress(moment, f.outputs.quiet || f.dryRun, f.outputs.verbose)
+		bar = begin()
 	}
 	defer func() { bar.end() }()
 	list, err := a.choose(args, &f)
@@ -139,7 +140,7 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 		return err
 	}
 	if bar == nil {
-		bar = a.newProgress(moment, f.outputs.quiet || f.dryRun, f.outputs.verbose)
+		bar = begin()
 	}
 	if f.options.Vary, err = scenarios.ParseVary(f.vary); err != nil {
 		return err

@@ -292,7 +292,7 @@ func changeTally(c *lab.Comparison) string {
 	for _, x := range c.Changes {
 		of[x.Kind]++
 	}
-	text := count(of[lab.ChangeMeasured]+of[lab.ChangeOpen], "trial") + " changed"
+	text := lab.Count(of[lab.ChangeMeasured]+of[lab.ChangeOpen], "trial") + " changed"
 	if len(c.Changes) == of[lab.ChangeNew]+of[lab.ChangeGone] {
 		text = "nothing changed"
 	}
@@ -307,7 +307,7 @@ func changeTally(c *lab.Comparison) string {
 	} else {
 		text += ","
 	}
-	text += " " + count(c.Compared, "trial") + " in both"
+	text += " " + lab.Count(c.Compared, "trial") + " in both"
 	if n := len(c.Open); n > 0 {
 		text += fmt.Sprintf(", %d of them inconclusive both times", n)
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"retrylab/internal/lab"
 	"slices"
 	"strings"
 )
@@ -82,9 +83,9 @@ func (f *drafter) layOut() {
 		}
 		switch noun := map[bool]string{true: "send", false: "arrival"}[b.role == "caller"]; {
 		case ops > 0:
-			f.d.left = append(f.d.left, count(ops, "more operation")+" of "+b.name+", not drawn")
+			f.d.left = append(f.d.left, lab.Count(ops, "more operation")+" of "+b.name+", not drawn")
 		case left > 0:
-			f.d.left = append(f.d.left, count(left, "more "+noun)+" of "+b.name+", not drawn")
+			f.d.left = append(f.d.left, lab.Count(left, "more "+noun)+" of "+b.name+", not drawn")
 		}
 		y += bandPad
 		lb.height = y - lb.top

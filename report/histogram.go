@@ -135,7 +135,7 @@ func (h *bars) columns(list []int) []string {
 }
 
 // top is what stands beside the highest bar.
-func (h *bars) top(most int) string { return count(most, "send") }
+func (h *bars) top(most int) string { return lab.Count(most, "send") }
 
 // steps is the height of a bar in parts of a line. What is not nothing is seen.
 func (h *bars) steps(v, most, lines int) int {

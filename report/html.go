@@ -233,7 +233,7 @@ func (p *page) tally(d *lab.Document) (text, grade string) {
 	}
 	s := d.Summary
 	sep := ": "
-	text = count(len(d.Results), "result")
+	text = lab.Count(len(d.Results), "result")
 	for _, n := range []struct {
 		n    int
 		word string
@@ -304,7 +304,7 @@ func (p *page) scene(d *lab.Document, b *block, n, results int) scene {
 	id := "s" + strconv.Itoa(n+1)
 	s := scene{
 		Anchor: id, Name: p.text(b.info.Name), Title: p.prose(b.info.Title), Run: p.run(d, b),
-		Shown: p.prose(b.info.Shown), Count: count(len(b.results), "configuration"),
+		Shown: p.prose(b.info.Shown), Count: lab.Count(len(b.results), "configuration"),
 	}
 	for _, note := range b.info.Notes {
 		s.Notes = append(s.Notes, p.prose(note))
@@ -349,7 +349,7 @@ func (p *page) scene(d *lab.Document, b *block, n, results int) scene {
 	sweeps := sweepsOf(d, b)
 	for _, sw := range sweeps {
 		s.Grids = append(s.Grids, p.htmlGrid(sw, func(r *lab.Result) string { return s.Rows[slices.Index(b.results, r)].Anchor }))
-		s.Marks, s.Ties, s.GridRows = legendOf(sweeps), p.tied(b), count(len(b.results), "row")
+		s.Marks, s.Ties, s.GridRows = legendOf(sweeps), p.tied(b), lab.Count(len(b.results), "row")
 	}
 	p.figures(&s, b, pictured, results)
 	for _, r := range b.results {
@@ -525,7 +525,7 @@ func (p *page) figures(s *scene, b *block, results []*lab.Result, onPage int) {
 		f.SVG = template.HTML(pen.String())
 		f.Events = tellers(p.setting, r, listed)
 		if n := len(r.Events) - len(f.Events); n > 0 {
-			f.More = count(n, "further event") + " in --format json"
+			f.More = lab.Count(n, "further event") + " in --format json"
 		}
 		s.Figures = append(s.Figures, f)
 	}

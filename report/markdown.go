@@ -263,7 +263,7 @@ func (m *markdown) skipped(d *lab.Document) {
 		return
 	}
 	m.gap()
-	m.printf("<details><summary>%s</summary>\n\n", count(len(d.Skipped), "skip"))
+	m.printf("<details><summary>%s</summary>\n\n", lab.Count(len(d.Skipped), "skip"))
 	for _, s := range d.Skipped {
 		name := s.Scenario
 		if s.ID != "" {

@@ -126,11 +126,11 @@ func sequenceOf(scenario string, r *lab.Result) *sequence {
 		s.event(e)
 	}
 	if s.cut > 0 {
-		s.over(count(s.cut, "more event") + " left out; the JSON has them all")
+		s.over(lab.Count(s.cut, "more event") + " left out; the JSON has them all")
 	}
 	if len(r.Events) > 0 && !r.Uncounted {
 		s.over(fmt.Sprintf("%s nothing more can happen: %s, %d wanted",
-			clock(round(end, s.grain)), count(r.Counts.Effects, "order"), r.Counts.Wanted))
+			clock(round(end, s.grain)), lab.Count(r.Counts.Effects, "order"), r.Counts.Wanted))
 	}
 	return &s.sequence
 }

@@ -434,7 +434,7 @@ func (p *page) run(d *lab.Document, b *block) string {
 	case high-low == int64(len(b.ran)-1):
 		parts = append(parts, fmt.Sprintf("seeds %d to %d", low, high))
 	default:
-		parts = append(parts, count(len(b.ran), "seed"))
+		parts = append(parts, lab.Count(len(b.ran), "seed"))
 	}
 	return strings.Join(parts, p.mid)
 }
@@ -593,7 +593,7 @@ func (p *page) skipped(d *lab.Document) {
 		n := byReason[s.Reason]
 		if n > fewSkips {
 			byReason[s.Reason] = 0 // told once
-			p.wrapped(plain, "skipped  ", count(n, "configuration")+": "+p.value(s.Reason), 9)
+			p.wrapped(plain, "skipped  ", lab.Count(n, "configuration")+": "+p.value(s.Reason), 9)
 		}
 		if n == 0 || n > fewSkips {
 			continue
@@ -641,12 +641,12 @@ func (p *page) summary(d *lab.Document, suite bool) {
 		p.gap()
 		var text string
 		if suite {
-			text = count(len(scenarios), "scenario") + ", "
+			text = lab.Count(len(scenarios), "scenario") + ", "
 		}
 		if len(trials) == len(d.Results) {
-			text += count(len(trials), "configuration")
+			text += lab.Count(len(trials), "configuration")
 		} else {
-			text += count(len(trials), "configuration") + ", " + count(len(d.Results), "trial")
+			text += lab.Count(len(trials), "configuration") + ", " + lab.Count(len(d.Results), "trial")
 		}
 		sep := ": "
 		for _, n := range []struct {

@@ -314,11 +314,3 @@ func (s *setting) money(currency string, minor int64) string {
 	}
 	return out
 }
-
-// count writes a number with its noun: 1 order, 2 orders.
-func count(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return strconv.Itoa(n) + " " + noun
-}

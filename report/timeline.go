@@ -173,7 +173,7 @@ func (p *picture) more(left []lane) lane {
 	if ops > 0 {
 		name, spans, noun = "", ops, "operation"
 	}
-	return lane{name: name, kind: noteLane, tail: p.cut + " " + count(spans, "more "+noun), style: dim, since: p.end}
+	return lane{name: name, kind: noteLane, tail: p.cut + " " + lab.Count(spans, "more "+noun), style: dim, since: p.end}
 }
 
 // sections makes the lanes of every party: the caller, the hops, the servers. In a crowd they save
@@ -261,7 +261,7 @@ func (p *picture) operationLanes(crowd bool) []lane {
 				continue
 			}
 			members = group
-			name, verb = count(len(group), "operation"), "each believes "
+			name, verb = lab.Count(len(group), "operation"), "each believes "
 			spans = nil
 			for j := range sends[o.id] {
 				same := make([]*span, len(group))
@@ -352,7 +352,7 @@ func (p *picture) hopLanes(h *hop, crowd bool) []lane {
 	last := latest(lanes)
 	switch {
 	case len(h.sends) > 4:
-		last.tail, last.style, last.since, last.spare = count(len(h.sends), "send"), dim, p.end, true
+		last.tail, last.style, last.since, last.spare = lab.Count(len(h.sends), "send"), dim, p.end, true
 	case len(h.arrivals) == 1 && h.arrivals[0].status > 0:
 		last.tail, last.style, last.since, last.spare = "answers "+strconv.Itoa(h.arrivals[0].status), dim, h.arrivals[0].to, true
 		if h.arrivals[0].deaf {
@@ -397,7 +397,7 @@ func (p *picture) servedLanes(crowd bool) []lane {
 			}
 		}
 		last := &packed[len(packed)-1]
-		last.tail, last.style, last.since, last.spare = count(n, "arrival"), dim, p.end, true
+		last.tail, last.style, last.since, last.spare = lab.Count(n, "arrival"), dim, p.end, true
 	}
 	// Only a real saving is worth what the lanes of their own would have said.
 	if 2*len(packed) <= len(lanes) {

@@ -39,7 +39,7 @@ func Answer(said int, r *lab.Result) string {
 	n, noun := asked(r)
 	there := orders(r.Counts)
 	if noun == "arrival" {
-		there = count(n, noun) + " at the order service."
+		there = lab.Count(n, noun) + " at the order service."
 	}
 	switch {
 	case r.Uncounted:
@@ -60,9 +60,9 @@ func Hints(r *lab.Result) []string {
 	if r.Uncounted {
 		return nil
 	}
-	hints := []string{fmt.Sprintf("%s, %s, %s at the order service.", count(c.Operations, "operation"), count(c.Sends, "send"), count(c.Arrivals, "arrival"))}
+	hints := []string{fmt.Sprintf("%s, %s, %s at the order service.", lab.Count(c.Operations, "operation"), lab.Count(c.Sends, "send"), lab.Count(c.Arrivals, "arrival"))}
 	if _, noun := asked(r); noun == "arrival" {
-		hints[0] = fmt.Sprintf("%s, %s.", count(c.Operations, "operation"), count(c.Sends, "send"))
+		hints[0] = fmt.Sprintf("%s, %s.", lab.Count(c.Operations, "operation"), lab.Count(c.Sends, "send"))
 	}
 	if len(r.Events) == 0 {
 		return hints
@@ -161,10 +161,10 @@ func Explain(r *lab.Result) []string {
 	}
 	out = append(out, believes(r))
 	if c.Lost > 0 {
-		out = append(out, fmt.Sprintf("%d of %s believed done without an order: lost.", c.Lost, count(c.Operations, "operation")+" "+is(c.Lost)))
+		out = append(out, fmt.Sprintf("%d of %s believed done without an order: lost.", c.Lost, lab.Count(c.Operations, "operation")+" "+is(c.Lost)))
 	}
 	if c.FalseFailures > 0 {
-		out = append(out, fmt.Sprintf("%d of %s believed failed with an order there: a false failure.", c.FalseFailures, count(c.Operations, "operation")+" "+is(c.FalseFailures)))
+		out = append(out, fmt.Sprintf("%d of %s believed failed with an order there: a false failure.", c.FalseFailures, lab.Count(c.Operations, "operation")+" "+is(c.FalseFailures)))
 	}
 	for _, l := range r.Ledgers {
 		if l.Duplicates > 0 {
@@ -187,16 +187,16 @@ func Explain(r *lab.Result) []string {
 
 // orders holds the orders against what the user meant.
 func orders(c lab.Counts) string {
-	intents := count(c.Wanted, "intent")
+	intents := lab.Count(c.Wanted, "intent")
 	switch {
 	case c.Wanted == 0 && c.Effects == 0:
 		return "No orders: it only reads."
 	case c.Effects == c.Wanted && c.Duplicates == 0:
-		return fmt.Sprintf("%s for %s, as the user meant.", count(c.Effects, "order"), intents)
+		return fmt.Sprintf("%s for %s, as the user meant.", lab.Count(c.Effects, "order"), intents)
 	case c.Duplicates > 0:
-		return fmt.Sprintf("%s for %s: %d too many.", count(c.Effects, "order"), intents, c.Duplicates)
+		return fmt.Sprintf("%s for %s: %d too many.", lab.Count(c.Effects, "order"), intents, c.Duplicates)
 	}
-	return fmt.Sprintf("%s for %s: %d missing.", count(c.Effects, "order"), intents, c.Wanted-c.Effects)
+	return fmt.Sprintf("%s for %s: %d missing.", lab.Count(c.Effects, "order"), intents, c.Wanted-c.Effects)
 }
 
 // arrived says what became of the requests that reached the order service.
@@ -205,11 +205,11 @@ func arrived(r *lab.Result) string {
 	all := fates(r)
 	way := ""
 	if c.Sends > 0 && c.Arrivals > c.Sends {
-		way = fmt.Sprintf("%s became %s on the way. ", count(c.Sends, "send"), count(c.Arrivals, "arrival"))
+		way = fmt.Sprintf("%s became %s on the way. ", lab.Count(c.Sends, "send"), lab.Count(c.Arrivals, "arrival"))
 	} else if missing := c.Sends - c.Arrivals; missing > 0 && c.Arrivals == 0 {
 		return "Nothing arrived at the order service."
 	} else if missing > 0 {
-		way = fmt.Sprintf("%d of %s never arrived. ", missing, count(c.Sends, "send"))
+		way = fmt.Sprintf("%d of %s never arrived. ", missing, lab.Count(c.Sends, "send"))
 	}
 	if _, noun := asked(r); noun == "arrival" || len(all) == 0 {
 		if c.Operations > 1 && c.Arrivals > 0 {
@@ -244,7 +244,7 @@ func arrived(r *lab.Result) string {
 	for _, what := range byCount(others) {
 		parts = append(parts, fmt.Sprintf("%d %s %s", others[what], is(others[what]), what))
 	}
-	return way + fmt.Sprintf("Of %s, %d became an order; %s.", count(len(all), "arrival"), made, strings.Join(parts, ", "))
+	return way + fmt.Sprintf("Of %s, %d became an order; %s.", lab.Count(len(all), "arrival"), made, strings.Join(parts, ", "))
 }
 
 func byCount(m map[string]int) []string {
@@ -320,11 +320,3 @@ func times(n int) string {
 }
 
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
-
-// count writes a number with its noun.
-func count(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return strconv.Itoa(n) + " " + noun
-}

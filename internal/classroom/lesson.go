@@ -424,7 +424,7 @@ func (l *Lesson) Tally() string {
 	if len(l.predicted) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Right: %d of %s.", right, count(len(l.predicted), "prediction"))
+	return fmt.Sprintf("Right: %d of %s.", right, lab.Count(len(l.predicted), "prediction"))
 }
 
 // table is the usual one, with the predictions beside it.

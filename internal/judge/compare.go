@@ -133,9 +133,9 @@ func factor(a, b int) string { return fmt.Sprintf("%.1f×", float64(b)/float64(a
 func more(what string) func(a, b int) string {
 	return func(a, b int) string {
 		if b > a {
-			return plural(b-a, what) + " more"
+			return lab.Count(b-a, what) + " more"
 		}
-		return plural(a-b, what) + " fewer"
+		return lab.Count(a-b, what) + " fewer"
 	}
 }
 

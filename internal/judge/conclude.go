@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"retrylab/internal/lab"
 )
@@ -61,7 +60,7 @@ func conclusive(results []lab.Result, id string) *lab.Result {
 // made of an intent. The other may be nil.
 func harmless(r, cure *lab.Result) string {
 	c := r.Counts
-	orders := fmt.Sprintf("%s for %s in %q", plural(c.Effects, "order"), plural(c.Wanted, "intent"), r.Configuration)
+	orders := fmt.Sprintf("%s for %s in %q", lab.Count(c.Effects, "order"), lab.Count(c.Wanted, "intent"), r.Configuration)
 	if cure == nil {
 		cure = r
 	}
@@ -74,7 +73,7 @@ func harmless(r, cure *lab.Result) string {
 	case 10*cure.CallerDoneMs <= 9*r.CallerDoneMs && cure != r && (c.Arrivals <= c.Wanted || cure.Counts.Arrivals == c.Arrivals):
 		text, other = fmt.Sprintf("%s of waiting in %q", waited(r), r.Configuration), waited(cure)
 	case c.Arrivals > c.Wanted:
-		text = fmt.Sprintf("%s arrived for %s in %q", plural(c.Arrivals, "request"), intents(c), r.Configuration)
+		text = fmt.Sprintf("%s arrived for %s in %q", lab.Count(c.Arrivals, "request"), intents(c), r.Configuration)
 		other = strconv.Itoa(cure.Counts.Arrivals) + ofOther(cure, r)
 	default:
 		text, other = orders, strconv.Itoa(cure.Counts.Effects)+ofOther(cure, r)
@@ -96,7 +95,7 @@ func overTime(r, cure *lab.Result) string {
 			if s.PeakAfterMs > 0 {
 				after = ", the first " + lab.FromMillis(s.PeakAfterMs).String() + " left out,"
 			}
-			return fmt.Sprintf("%s within %s at the most%s in %q.", plural(s.PeakStarts, "send"), s.Window(), after, r.Configuration)
+			return fmt.Sprintf("%s within %s at the most%s in %q.", lab.Count(s.PeakStarts, "send"), s.Window(), after, r.Configuration)
 		case s.Recovery.Recovered:
 			return fmt.Sprintf("Back %s after the end of the disturbance in %q.", lab.Clock(lab.FromMillis(s.Recovery.AfterMs)), r.Configuration)
 		}
@@ -111,9 +110,9 @@ func overTime(r, cure *lab.Result) string {
 // intents says for how much something was done: a read wants no order.
 func intents(c lab.Counts) string {
 	if c.Wanted == 0 {
-		return plural(c.Operations, "read")
+		return lab.Count(c.Operations, "read")
 	}
-	return plural(c.Wanted, "intent")
+	return lab.Count(c.Wanted, "intent")
 }
 
 // harm orders counts by how bad they are for the one whose intents they are: what was done twice
@@ -128,16 +127,16 @@ func damage(r *lab.Result, currency string) string {
 	case c.Duplicates > 0 && currency != "":
 		return fmt.Sprintf("%s instead of %s", amount(currency, c.Amount), amount(currency, c.Amount/int64(c.Effects)*int64(c.Wanted)))
 	case c.Duplicates > 0:
-		return fmt.Sprintf("%s for %s", plural(c.Effects, "order"), plural(c.Wanted, "intent"))
+		return fmt.Sprintf("%s for %s", lab.Count(c.Effects, "order"), lab.Count(c.Wanted, "intent"))
 	case c.LedgerDuplicates > 0:
 		l := worst(r)
-		return fmt.Sprintf("%d %s for %s", l.Entries, l.Name, plural(c.Wanted, "intent"))
+		return fmt.Sprintf("%d %s for %s", l.Entries, l.Name, lab.Count(c.Wanted, "intent"))
 	case c.LostUpdates > 0:
-		return fmt.Sprintf("%s, and the %s is %s", plural(c.Effects, "order"), r.State.Row, r.State)
+		return fmt.Sprintf("%s, and the %s is %s", lab.Count(c.Effects, "order"), r.State.Row, r.State)
 	case c.Lost > 0:
-		return fmt.Sprintf("%s believed done without an order", plural(c.Lost, "intent"))
+		return fmt.Sprintf("%s believed done without an order", lab.Count(c.Lost, "intent"))
 	}
-	return fmt.Sprintf("%s believed failed though its order exists", plural(c.FalseFailures, "intent"))
+	return fmt.Sprintf("%s believed failed though its order exists", lab.Count(c.FalseFailures, "intent"))
 }
 
 // worst is the ledger with the most entries that nobody wanted.
@@ -155,12 +154,12 @@ func right(cure, incident *lab.Result, currency string) string {
 		}
 	}
 	if incident.Counts.LostUpdates > 0 && cure.State != nil {
-		return fmt.Sprintf("%s and %s", plural(c.Effects, "order"), cure.State)
+		return fmt.Sprintf("%s and %s", lab.Count(c.Effects, "order"), cure.State)
 	}
 	if currency != "" {
 		return amount(currency, c.Amount)
 	}
-	return plural(c.Effects, "order") + ofOther(cure, incident)
+	return lab.Count(c.Effects, "order") + ofOther(cure, incident)
 }
 
 // ofOther says for how many intents something is, where they are not as many as those it is held against.
@@ -178,13 +177,6 @@ func amount(currency string, minor int64) string {
 	return fmt.Sprintf("%s%d.%02d", currency, minor/100, minor%100)
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 func waited(r *lab.Result) string {
-	return lab.Clock(time.Duration(r.CallerDoneMs) * time.Millisecond)
+	return lab.Clock(lab.FromMillis(r.CallerDoneMs))
 }

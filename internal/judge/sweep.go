@@ -236,9 +236,9 @@ func (s *sweep) overall() string {
 // orders writes a number of orders with what it is of.
 func (s *sweep) orders(n int) string {
 	if s.perIntent {
-		return plural(n, "order") + " for each intent"
+		return lab.Count(n, "order") + " for each intent"
 	}
-	return plural(n, "order")
+	return lab.Count(n, "order")
 }
 
 // step is a run of values next to each other that came to the same number of orders.

@@ -41,3 +41,11 @@ func Units(d time.Duration) string {
 func seconds(d time.Duration) string {
 	return strconv.FormatFloat(float64(d.Milliseconds())/1000, 'f', -1, 64) + "s"
 }
+
+// Count writes a number with its noun: 1 order, 2 orders.
+func Count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}
